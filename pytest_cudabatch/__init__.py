@@ -1,0 +1,1 @@
+"""Tests native CUDA batch copies across pairings of a runtime and a driver."""

@@ -1,0 +1,68 @@
+"""The ``cudabatch`` command: one file a verb, imported when that verb is asked for."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from collections.abc import Sequence
+from importlib.metadata import version
+from typing import NoReturn
+
+from pytest_cudabatch.errors import CudaBatchError, UsageError
+
+__all__ = ["main"]
+
+_VERBS = {
+    "fetch": "fetch real CUDA runtimes from the vendor's wheels",
+    "bundle": "make a directory that installs and runs on a host without a network",
+}
+"""Each verb and its line in the help; the module of that name has ``configure`` and ``run``."""
+
+_FAILED, _USAGE, _INTERRUPTED = 1, 4, 130
+
+
+class _Parser(argparse.ArgumentParser):
+    """Gives a wrong command line the same exit status as every other wrong input."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{message} (see {self.prog} --help)")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one verb and return its exit status: 0, 1 where it failed, 4 for bad input.
+
+    ``argv`` are the arguments without the program's name; None takes those of the process.
+    """
+    arguments = sys.argv[1:] if argv is None else list(argv)
+    try:
+        options = _parser(arguments).parse_args(arguments)
+        module = importlib.import_module(f"{__name__}.{options.verb}")
+        status: int = module.run(options)
+    except UsageError as error:
+        return _refuse(error, _USAGE)
+    except CudaBatchError as error:
+        return _refuse(error, _FAILED)
+    except KeyboardInterrupt:
+        return _INTERRUPTED
+    return status
+
+
+def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
+    """Return the parser; of the verbs only the one in ``arguments`` gets its options."""
+    parser = _Parser(prog="cudabatch", description="CUDA batch copies across runtimes, drivers and images.")
+    parser.add_argument(
+        "--version", action="version", version=f"pytest-cudabatch {version('pytest-cudabatch')}"
+    )
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
+    wanted = next((argument for argument in arguments if not argument.startswith("-")), None)
+    for verb, line in _VERBS.items():
+        verb_parser = verbs.add_parser(verb, help=line, description=line[0].upper() + line[1:] + ".")
+        if verb == wanted:
+            importlib.import_module(f"{__name__}.{verb}").configure(verb_parser)
+    return parser
+
+
+def _refuse(error: CudaBatchError, status: int) -> int:
+    sys.stderr.write(f"cudabatch: {error}\n")
+    return status

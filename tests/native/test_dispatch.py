@@ -47,15 +47,9 @@ class Fakes:
 
     @staticmethod
     def _build(path: Path, *definitions: str) -> str:
-        flags = (
-            "-shared",
-            "-fPIC",
-            "-fvisibility=hidden",
-            "-Wall",
-            "-Wextra",
-            "-Werror",
-            f"-Wl,-soname,{path.name}",
-        )
+        # -Bsymbolic: each fake keeps to its own counters, though the others have the same names
+        linking = ("-shared", "-fPIC", "-Wl,-Bsymbolic", f"-Wl,-soname,{path.name}")
+        flags = ("-fvisibility=hidden", "-Wall", "-Wextra", "-Werror", *linking)
         subprocess.run(["gcc", *flags, *definitions, str(HERE / "fake_cuda.c"), "-o", str(path)], check=True)
         return str(path)
 

@@ -1,0 +1,36 @@
+"""Tests in processes of their own: a zygote per environment, a fork per test, and the proof of its end."""
+
+from pytest_cudabatch.cells.cell import CellRefusedError
+from pytest_cudabatch.cells.launch import Environment
+from pytest_cudabatch.cells.outcome import (
+    CapturedText,
+    CollectedItem,
+    CollectedMarker,
+    CollectionError,
+    End,
+    Location,
+    Outcome,
+    RecordedWarning,
+)
+from pytest_cudabatch.cells.payload import PAYLOAD
+from pytest_cudabatch.cells.protocol import Json, Phase
+from pytest_cudabatch.cells.reports import complete_reports
+from pytest_cudabatch.cells.supervisor import Zygote
+
+__all__ = [
+    "PAYLOAD",
+    "CapturedText",
+    "CellRefusedError",
+    "CollectedItem",
+    "CollectedMarker",
+    "CollectionError",
+    "End",
+    "Environment",
+    "Json",
+    "Location",
+    "Outcome",
+    "Phase",
+    "RecordedWarning",
+    "Zygote",
+    "complete_reports",
+]

@@ -1,0 +1,159 @@
+"""The process of one cell: runs one item under pytest's own protocol and announces all that happens."""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import faulthandler
+import io
+import os
+import sys
+import warnings
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import pytest
+
+from pytest_cudabatch.cells.payload import PAYLOAD
+from pytest_cudabatch.cells.processes import die_with_parent
+from pytest_cudabatch.cells.protocol import STACKS_SIGNAL, Json, encode_line
+from pytest_cudabatch.cells.xfail import expected_failure
+
+__all__ = ["Request", "run"]
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to run, and the descriptors of the announcements, the output and the stacks."""
+
+    item: pytest.Item
+    payload: dict[str, Any]
+    channel: int
+    stdout: int
+    stderr: int
+    stacks: int
+
+
+def run(request: Request, variables: Mapping[str, str | None]) -> NoReturn:
+    """Run the item in this process, just forked, and leave. ``variables`` are restored first (None: unset).
+
+    Leaves through libc's exit and not through the interpreter's end, which would wait for threads that the
+    test left behind: Python's and C's exit handlers and the destructors of libraries still run, so that a
+    crash in them is seen.
+    """
+    _take_place(request, variables)
+    announcer = Announcer(request)
+    announcer.say("begin", nodeid=request.item.nodeid)
+    config = request.item.config
+    config.stash[PAYLOAD] = request.payload
+    config.pluginmanager.register(announcer)
+    config.hook.pytest_runtest_protocol(item=request.item, nextitem=None)
+    announcer.say("done", **announcer.output_sizes())
+    atexit._run_exitfuncs()
+    announcer.say("end")
+    # PyDLL: the GIL stays held, so no thread of the test runs Python while libraries are torn down.
+    ctypes.PyDLL(None).exit(0)
+    os._exit(os.EX_SOFTWARE)
+
+
+def _take_place(request: Request, variables: Mapping[str, str | None]) -> None:
+    os.setsid()
+    die_with_parent()
+    for name, value in variables.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
+    os.dup2(request.stdout, 1)
+    os.dup2(request.stderr, 2)
+    _write_through()
+    faulthandler.enable(request.stacks, all_threads=True)
+    faulthandler.register(STACKS_SIGNAL, request.stacks, all_threads=True)
+
+
+def _write_through() -> None:
+    """Hold no output back: a crash would take it along. Python's streams are unbuffered from the start."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding="utf-8", errors="replace")  # as pytest's own capturing has it
+    libc = ctypes.CDLL(None)
+    line_buffered = 1  # _IOLBF of <stdio.h>
+    libc.setvbuf(ctypes.c_void_p.in_dll(libc, "stdout"), None, line_buffered, ctypes.c_size_t(0))
+
+
+class Announcer:
+    """A plugin that forwards phases, reports and warnings to the supervisor, in the order they happen."""
+
+    def __init__(self, request: Request) -> None:
+        self._request = request
+        self._process = os.getpid()
+        self._sequence = 0
+
+    def say(self, kind: str, /, **body: Json) -> None:
+        """Write one announcement, whole."""
+        if os.getpid() != self._process:
+            _end_copy()
+        line = memoryview(encode_line(self._sequence, kind, body))
+        self._sequence += 1
+        while line:
+            line = line[os.write(self._request.channel, line) :]
+
+    def output_sizes(self) -> dict[str, int]:
+        """Return how much has been written to each output file, in bytes."""
+        ctypes.CDLL(None).fflush(None)
+        files = {"stdout": self._request.stdout, "stderr": self._request.stderr}
+        return {name: os.fstat(descriptor).st_size for name, descriptor in files.items()}
+
+    def _begin(self, phase: str, item: pytest.Item) -> None:
+        self.say("phase", phase=phase, expected_failure=expected_failure(item), **self.output_sizes())
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_setup(self, item: pytest.Item) -> Generator[None, None, None]:
+        """Announce set-up."""
+        self._begin("setup", item)
+        yield
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, None, None]:
+        """Announce the call."""
+        self._begin("call", item)
+        yield
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_teardown(self, item: pytest.Item) -> Generator[None, None, None]:
+        """Announce teardown."""
+        self._begin("teardown", item)
+        yield
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Forward every report: subtests send more than three."""
+        config = self._request.item.config
+        data = config.hook.pytest_report_to_serializable(config=config, report=report)
+        self.say("report", data=data)
+
+    def pytest_warning_recorded(
+        self,
+        warning_message: warnings.WarningMessage,
+        when: str,
+        nodeid: str,
+        location: tuple[str, int, str] | None,
+    ) -> None:
+        """Forward a warning as data."""
+        self.say(
+            "warning",
+            category_module=warning_message.category.__module__,
+            category_name=warning_message.category.__name__,
+            text=str(warning_message.message),
+            filename=str(warning_message.filename),
+            lineno=warning_message.lineno,
+            when=when,
+            nodeid=nodeid,
+            location=location,
+        )
+
+
+def _end_copy() -> NoReturn:
+    """End a process that the test forked and that ran on into pytest; the test itself is the other one."""
+    os.write(2, b"a process forked by the test ran on into pytest and was ended\n")
+    os._exit(os.EX_SOFTWARE)

@@ -1,0 +1,92 @@
+/*
+ * Facts of the CUDA APIs that the simulated libraries need: number, struct and flag values.
+ *
+ * Source: the public headers cuda.h, driver_types.h and cuda_runtime_api.h of CUDA 12.6, 12.8, 12.9
+ * and 13.0. Nothing here is NVIDIA's text; no CUDA header is needed to build. CUresult and
+ * cudaError_t share their numbers for every code below, so both are a plain int.
+ */
+#ifndef CUDABATCH_ABI_H
+#define CUDABATCH_ABI_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define CUDA_API __attribute__((visibility("default")))
+
+enum cuda_code {
+    CUDA_OK = 0,
+    CUDA_INVALID_VALUE = 1,
+    CUDA_OUT_OF_MEMORY = 2,
+    CUDA_NOT_INITIALIZED = 3,
+    CUDA_INVALID_MEMCPY_DIRECTION = 21,
+    CUDA_INSUFFICIENT_DRIVER = 35,
+    CUDA_CALL_REQUIRES_NEWER_DRIVER = 36,
+    CUDA_INVALID_DEVICE = 101,
+    CUDA_INVALID_CONTEXT = 201,
+    CUDA_INVALID_HANDLE = 400,
+    CUDA_NOT_FOUND = 500,
+    CUDA_NOT_READY = 600,
+    CUDA_CONTEXT_IS_DESTROYED = 709,
+    CUDA_NOT_SUPPORTED = 801,
+};
+
+/* Versions are 1000 * major + 10 * minor, as cuDriverGetVersion returns them. */
+#define FIRST_VERSION_WITH_BATCH 12080
+#define FIRST_VERSION_WITHOUT_FAIL_INDEX 13000
+
+/* CUdeviceptr: 64 bits in every ABI since CUDA 3.2; with unified addressing a host address fits too. */
+typedef uintptr_t cuda_address;
+
+/* The three stream handles that are numbers, not pointers. */
+#define STREAM_NULL ((void *)0)
+#define STREAM_LEGACY ((void *)1)
+#define STREAM_PER_THREAD ((void *)2)
+
+enum { STREAM_FLAG_NON_BLOCKING = 1, STREAM_PRIORITY_LOWEST = 0, STREAM_PRIORITY_HIGHEST = -5 };
+enum { EVENT_FLAG_DISABLE_TIMING = 2, EVENT_FLAG_INTERPROCESS = 4, EVENT_FLAGS_ALL = 7 };
+
+/* CUmemLocation and cudaMemLocation. */
+struct memory_location {
+    int type;
+    int id;
+};
+
+enum { LOCATION_DEVICE = 1, LOCATION_HOST_NUMA_CURRENT = 4 };
+
+/* CUmemcpyAttributes and cudaMemcpyAttributes: 24 bytes in every version. */
+struct copy_attributes {
+    int source_access_order;
+    struct memory_location source_hint;
+    struct memory_location destination_hint;
+    unsigned flags;
+};
+
+_Static_assert(sizeof(struct copy_attributes) == 24, "the batch call's attributes are 24 bytes");
+
+enum { ORDER_STREAM = 1, ORDER_DURING_API_CALL = 2, ORDER_ANY = 3 };
+enum { COPY_FLAG_PREFER_OVERLAP_WITH_COMPUTE = 1 };
+
+/* CUmemorytype and cudaMemoryType agree on these. */
+enum { MEMORY_TYPE_UNREGISTERED = 0, MEMORY_TYPE_HOST = 1, MEMORY_TYPE_DEVICE = 2 };
+
+/* CUpointer_attribute. */
+enum pointer_attribute {
+    POINTER_CONTEXT = 1,
+    POINTER_MEMORY_TYPE = 2,
+    POINTER_DEVICE_POINTER = 3,
+    POINTER_HOST_POINTER = 4,
+    POINTER_IS_MANAGED = 8,
+    POINTER_DEVICE_ORDINAL = 9,
+    POINTER_RANGE_START = 11,
+    POINTER_RANGE_SIZE = 12,
+    POINTER_IS_MAPPED = 13,
+};
+
+/* CU_DEVICE_INVALID, and what cudaPointerGetAttributes gives as the device of unregistered memory. */
+#define DEVICE_INVALID (-2)
+
+/* Flags and statuses of cuGetProcAddress; cudaGetDriverEntryPoint uses the same numbers. */
+enum { LOOKUP_DEFAULT = 0, LOOKUP_LEGACY_STREAM = 1, LOOKUP_PER_THREAD_STREAM = 2 };
+enum { LOOKUP_FOUND = 0, LOOKUP_SYMBOL_NOT_FOUND = 1, LOOKUP_VERSION_NOT_SUFFICIENT = 2 };
+
+#endif

@@ -1,0 +1,152 @@
+/*
+ * The batch call's contract: its checks, in the order that their answers show, and the work it becomes.
+ *
+ * Source of the answers: measured on driver 580.159.04 (CUDA 13.0) with runtimes 12.9 and 13.0, where a
+ * comment does not say `assumed` or `header`.
+ */
+#include "copies.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* The simulated machine has one device, ordinal 0. */
+enum { DEVICE_COUNT = 1 };
+
+static bool hint_is_valid(const struct memory_location *hint)
+{
+    if (hint->type < 0 || hint->type > LOCATION_HOST_NUMA_CURRENT) /* assumed: newer types are refused too */
+        return false;
+    return hint->type != LOCATION_DEVICE || (hint->id >= 0 && hint->id < DEVICE_COUNT);
+}
+
+static bool attributes_are_valid(const struct copy_attributes *attributes)
+{
+    return attributes->source_access_order >= ORDER_STREAM && attributes->source_access_order <= ORDER_ANY &&
+           attributes->flags <= COPY_FLAG_PREFER_OVERLAP_WITH_COMPUTE && hint_is_valid(&attributes->source_hint) &&
+           hint_is_valid(&attributes->destination_hint);
+}
+
+/* attrs and attrsIdxs have numAttrs entries; reads nothing behind them. */
+static bool attribute_list_is_valid(const struct batch *batch)
+{
+    if (batch->attributes == NULL || batch->first_copies == NULL) /* assumed for NULL with numAttrs > 0 */
+        return false;
+    if (batch->attribute_count == 0 || batch->attribute_count > batch->count || batch->first_copies[0] != 0)
+        return false;
+    for (size_t index = 0; index < batch->attribute_count; index++) {
+        size_t first = batch->first_copies[index];
+        if (first >= batch->count || (index > 0 && first <= batch->first_copies[index - 1]))
+            return false;
+        if (!attributes_are_valid(&batch->attributes[index]))
+            return false;
+    }
+    return true;
+}
+
+/* Assumed for NULL arrays: a real driver was only seen with count 0. */
+static bool arguments_are_valid(const struct batch *batch)
+{
+    return batch->count != 0 && batch->destinations != NULL && batch->sources != NULL && batch->sizes != NULL &&
+           attribute_list_is_valid(batch);
+}
+
+/*
+ * Is the copy in order? Host memory that CUDA does not know is touched here, under the lock: where it is
+ * not mapped the process dies in the call, as it does in a real driver.
+ */
+static bool copy_is_valid(cuda_address destination, cuda_address source, size_t size)
+{
+    const struct region *region;
+    if (size == 0 || destination == 0 || source == 0) /* a NULL source is assumed to answer like a destination */
+        return false;
+    enum standing to = memory_standing(destination, size, &region);
+    enum standing from = memory_standing(source, size, &region);
+    if (to == STANDING_ASTRIDE || from == STANDING_ASTRIDE)
+        return false;
+    if (from == STANDING_UNKNOWN)
+        copy_probe_source(source, size);
+    if (to == STANDING_UNKNOWN)
+        copy_probe_destination(destination, size);
+    return true;
+}
+
+/* Fills the work's copies, or says which one is at fault. */
+static int translate(const struct batch *batch, struct work *work, size_t *failed)
+{
+    for (size_t index = 0; index < batch->count; index++) {
+        cuda_address destination = batch->destinations[index], source = batch->sources[index];
+        if (!copy_is_valid(destination, source, batch->sizes[index])) {
+            *failed = index;
+            return CUDA_INVALID_VALUE;
+        }
+        work->batch.copies[index] =
+            (struct copy){memory_view(destination), memory_view(source), batch->sizes[index]};
+    }
+    return CUDA_OK;
+}
+
+/* The copy behind the last one that attributes[index] applies to. */
+static size_t attributes_end(const struct batch *batch, size_t index)
+{
+    return index + 1 < batch->attribute_count ? batch->first_copies[index + 1] : batch->count;
+}
+
+static size_t bytes_read_during_call(const struct batch *batch)
+{
+    size_t total = 0;
+    for (size_t index = 0; index < batch->attribute_count; index++)
+        if (batch->attributes[index].source_access_order == ORDER_DURING_API_CALL)
+            for (size_t copy = batch->first_copies[index]; copy < attributes_end(batch, index); copy++)
+                total += batch->sizes[copy];
+    return total;
+}
+
+/* Order DURING_API_CALL: the source is read now, and is the caller's again when the call returns. */
+static int read_during_call(const struct batch *batch, struct work *work)
+{
+    size_t total = bytes_read_during_call(batch);
+    if (total == 0)
+        return CUDA_OK;
+    char *staging = malloc(total);
+    if (staging == NULL)
+        return CUDA_OUT_OF_MEMORY;
+    work->batch.staging = staging;
+    for (size_t index = 0; index < batch->attribute_count; index++) {
+        if (batch->attributes[index].source_access_order != ORDER_DURING_API_CALL)
+            continue;
+        for (size_t at = batch->first_copies[index]; at < attributes_end(batch, index); at++) {
+            struct copy *copy = &work->batch.copies[at];
+            memcpy(staging, copy->from, copy->size);
+            copy->from = staging;
+            staging += copy->size;
+        }
+    }
+    return CUDA_OK;
+}
+
+static int prepare(const struct batch *batch, struct work *work, size_t *failed)
+{
+    engine_lock();
+    int code = translate(batch, work, failed);
+    engine_unlock();
+    return code == CUDA_OK ? read_during_call(batch, work) : code;
+}
+
+int copy_batch(struct stream *stream, const struct batch *batch, size_t *failed)
+{
+    *failed = SIZE_MAX;
+    if (stream->kind == STREAM_IS_LEGACY || !arguments_are_valid(batch))
+        return CUDA_INVALID_VALUE;
+    struct work *work = work_create_copies(batch->count);
+    if (work == NULL)
+        return CUDA_OUT_OF_MEMORY;
+    int code = prepare(batch, work, failed);
+    if (code != CUDA_OK) {
+        work_free(work);
+        return code;
+    }
+    engine_lock();
+    code = schedule_submit(stream, work);
+    engine_unlock();
+    return code;
+}

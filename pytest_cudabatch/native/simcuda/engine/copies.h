@@ -1,0 +1,47 @@
+/*
+ * Copies: what a call may ask for, and the work that it becomes. Takes the engine's lock itself.
+ */
+#ifndef CUDABATCH_COPIES_H
+#define CUDABATCH_COPIES_H
+
+#include "memory.h"
+#include "streams.h"
+
+/* What the copy's name promises about its two addresses. */
+enum direction { COPY_ANY, COPY_HOST_TO_DEVICE, COPY_DEVICE_TO_HOST, COPY_DEVICE_TO_DEVICE };
+
+enum completion { COMPLETION_LATER, COMPLETION_BEFORE_RETURN };
+
+/*
+ * Enqueues one copy of `size` bytes and returns a cuda_code: CUDA_INVALID_VALUE for a range that runs out
+ * of its allocation or does not fit the direction. Unmapped host memory is SIGSEGV, as on a real driver.
+ * With pageable memory on either side it returns when the copy is done, whatever `completion` says
+ * (cuda_runtime_api.h, API synchronization behavior).
+ */
+int copy_one(struct stream *stream, cuda_address destination, cuda_address source, size_t size,
+             enum direction direction, enum completion completion);
+
+int copy_set(struct stream *stream, cuda_address destination, int value, size_t size, enum completion completion);
+
+/* One batch as the API describes it; all arrays belong to the caller. */
+struct batch {
+    const cuda_address *destinations;
+    const cuda_address *sources;
+    const size_t *sizes;
+    size_t count;
+    const struct copy_attributes *attributes;
+    const size_t *first_copies; /* attrsIdxs: attributes[k] applies from copy first_copies[k] on */
+    size_t attribute_count;
+};
+
+/*
+ * Enqueues a batch and returns a cuda_code, by the answers that real drivers gave. `failed` becomes the
+ * index of the copy at fault, SIZE_MAX where no single copy is. Nothing is copied unless all is in order.
+ */
+int copy_batch(struct stream *stream, const struct batch *batch, size_t *failed);
+
+/* Faults here and now if a page of the host range cannot be read, or written. */
+void copy_probe_source(cuda_address source, size_t size);
+void copy_probe_destination(cuda_address destination, size_t size);
+
+#endif

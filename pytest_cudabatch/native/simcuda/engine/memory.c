@@ -1,0 +1,192 @@
+/* The table of allocations and the two address ranges of device memory; see memory.h. */
+#define _GNU_SOURCE
+#include "memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* 8 GiB of address space; pages are used only when written. Allocations lie as cudaMalloc's do, 512-aligned. */
+static const size_t DEVICE_BYTES = (size_t)8 << 30;
+static const size_t DEVICE_ALIGNMENT = 512;
+
+/* Guarded by the engine's lock: allocations of both kinds, sorted by address. */
+static struct region *regions;
+static size_t region_count, region_capacity;
+
+/*
+ * Start of the program's side; the engine's side follows it. Written once, under the lock, at the first
+ * allocation, and read by memory_view without it.
+ */
+static cuda_address device_base;
+
+static int reserve_device_range(void)
+{
+    if (device_base != 0)
+        return CUDA_OK;
+    int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+    char *both = mmap(NULL, 2 * DEVICE_BYTES, PROT_NONE, flags, -1, 0);
+    if (both == MAP_FAILED)
+        return CUDA_OUT_OF_MEMORY;
+    if (mprotect(both + DEVICE_BYTES, DEVICE_BYTES, PROT_READ | PROT_WRITE) != 0) {
+        munmap(both, 2 * DEVICE_BYTES);
+        return CUDA_OUT_OF_MEMORY;
+    }
+    device_base = (cuda_address)both;
+    return CUDA_OK;
+}
+
+/* Index of the first region that starts above `address`. */
+static size_t first_above(cuda_address address)
+{
+    size_t low = 0, high = region_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (regions[middle].address <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static int add_region(struct region region)
+{
+    if (region_count == region_capacity) {
+        size_t capacity = region_capacity == 0 ? 64 : 2 * region_capacity;
+        struct region *grown = realloc(regions, capacity * sizeof *regions);
+        if (grown == NULL)
+            return CUDA_OUT_OF_MEMORY;
+        regions = grown;
+        region_capacity = capacity;
+    }
+    size_t index = first_above(region.address);
+    memmove(&regions[index + 1], &regions[index], (region_count - index) * sizeof *regions);
+    regions[index] = region;
+    region_count++;
+    return CUDA_OK;
+}
+
+/* First fit: returns a free device address with `size` bytes behind it, or 0. */
+static cuda_address find_gap(size_t size)
+{
+    cuda_address candidate = device_base, end = device_base + DEVICE_BYTES;
+    for (size_t index = first_above(device_base - 1); index < region_count; index++) {
+        const struct region *region = &regions[index];
+        if (region->address >= end || region->address - candidate >= size)
+            break;
+        cuda_address behind = region->address + region->size;
+        candidate = (behind + DEVICE_ALIGNMENT - 1) / DEVICE_ALIGNMENT * DEVICE_ALIGNMENT;
+    }
+    return candidate < end && end - candidate >= size ? candidate : 0;
+}
+
+int memory_allocate_device(size_t size, cuda_address *address)
+{
+    if (size == 0)
+        return CUDA_INVALID_VALUE;
+    int code = reserve_device_range();
+    if (code != CUDA_OK)
+        return code;
+    cuda_address found = find_gap(size);
+    if (found == 0)
+        return CUDA_OUT_OF_MEMORY;
+    code = add_region((struct region){.address = found, .size = size, .kind = REGION_DEVICE});
+    if (code == CUDA_OK)
+        *address = found;
+    return code;
+}
+
+int memory_allocate_pinned(size_t size, unsigned flags, cuda_address *address)
+{
+    if (size == 0)
+        return CUDA_INVALID_VALUE;
+    void *mapped = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (mapped == MAP_FAILED)
+        return CUDA_OUT_OF_MEMORY;
+    struct region region = {.address = (cuda_address)mapped, .size = size, .kind = REGION_PINNED, .flags = flags};
+    int code = add_region(region);
+    if (code == CUDA_OK)
+        *address = region.address;
+    else
+        munmap(mapped, size);
+    return code;
+}
+
+/* Gives whole pages of a freed device range back to the host; the ends may belong to neighbours. */
+static void discard(const struct region *region)
+{
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    uintptr_t view = (uintptr_t)memory_view(region->address);
+    uintptr_t first = (view + page - 1) / page * page, end = (view + region->size) / page * page;
+    if (first < end)
+        madvise((void *)first, end - first, MADV_DONTNEED);
+}
+
+static void release(const struct region *region)
+{
+    if (region->kind == REGION_DEVICE)
+        discard(region);
+    else
+        munmap((void *)region->address, region->size);
+}
+
+int memory_free(enum region_kind kind, cuda_address address)
+{
+    const struct region *found = memory_find(address);
+    if (found == NULL || found->kind != kind || found->address != address)
+        return CUDA_INVALID_VALUE;
+    release(found);
+    size_t index = (size_t)(found - regions);
+    region_count--;
+    memmove(&regions[index], &regions[index + 1], (region_count - index) * sizeof *regions);
+    return CUDA_OK;
+}
+
+void memory_free_all(void)
+{
+    for (size_t index = 0; index < region_count; index++)
+        release(&regions[index]);
+    region_count = 0;
+}
+
+const struct region *memory_find(cuda_address address)
+{
+    size_t above = first_above(address);
+    if (above == 0)
+        return NULL;
+    const struct region *region = &regions[above - 1];
+    return address - region->address < region->size ? region : NULL;
+}
+
+enum standing memory_standing(cuda_address address, size_t size, const struct region **region)
+{
+    size_t above = first_above(address);
+    const struct region *below = above == 0 ? NULL : &regions[above - 1];
+    *region = NULL;
+    if (below != NULL && address - below->address < below->size) {
+        *region = below;
+        return size <= below->size - (address - below->address) ? STANDING_INSIDE : STANDING_ASTRIDE;
+    }
+    if (above < region_count && regions[above].address - address < size)
+        return STANDING_ASTRIDE;
+    return STANDING_UNKNOWN;
+}
+
+void *memory_view(cuda_address address)
+{
+    if (device_base != 0 && address - device_base < DEVICE_BYTES)
+        return (void *)(address + DEVICE_BYTES);
+    return (void *)address;
+}
+
+void memory_totals(size_t *free_bytes, size_t *total_bytes)
+{
+    size_t used = 0;
+    for (size_t index = 0; index < region_count; index++)
+        if (regions[index].kind == REGION_DEVICE)
+            used += regions[index].size;
+    *free_bytes = DEVICE_BYTES - used;
+    *total_bytes = DEVICE_BYTES;
+}

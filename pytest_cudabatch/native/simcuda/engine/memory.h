@@ -1,0 +1,53 @@
+/*
+ * Device and pinned memory: what is allocated, and how the engine reads and writes it.
+ *
+ * Device memory is an address range of its own. The program's side of it is never readable, so a host
+ * dereference faults; the engine works on a second range at a fixed distance. Both are reserved at the
+ * first allocation and stay for the process. Sizes are bytes.
+ *
+ * Everything here needs the engine's lock (schedule.h), except memory_view.
+ */
+#ifndef CUDABATCH_MEMORY_H
+#define CUDABATCH_MEMORY_H
+
+#include <stdbool.h>
+
+#include "../abi.h"
+
+enum region_kind { REGION_DEVICE, REGION_PINNED };
+
+/* One allocation, with the size that was asked for. */
+struct region {
+    cuda_address address;
+    size_t size;
+    enum region_kind kind;
+    unsigned flags; /* of cuMemHostAlloc */
+};
+
+/* How a range of addresses lies to the allocations. */
+enum standing {
+    STANDING_UNKNOWN,  /* touches none of them: pageable host memory, or nothing at all */
+    STANDING_INSIDE,   /* lies in one */
+    STANDING_ASTRIDE,  /* lies partly in one */
+};
+
+/* Each returns a cuda_code; a size of 0 is CUDA_INVALID_VALUE. */
+int memory_allocate_device(size_t size, cuda_address *address);
+int memory_allocate_pinned(size_t size, unsigned flags, cuda_address *address);
+
+/* Frees the allocation of this kind that starts at `address`, else CUDA_INVALID_VALUE. */
+int memory_free(enum region_kind kind, cuda_address address);
+void memory_free_all(void);
+
+/* Returns the allocation that contains `address`, or NULL. */
+const struct region *memory_find(cuda_address address);
+
+/* Says how `size` bytes (at least 1) from `address` lie; `region` is that of the first byte, or NULL. */
+enum standing memory_standing(cuda_address address, size_t size, const struct region **region);
+
+/* Where the engine reads and writes what the program calls `address`. */
+void *memory_view(cuda_address address);
+
+void memory_totals(size_t *free_bytes, size_t *total_bytes);
+
+#endif

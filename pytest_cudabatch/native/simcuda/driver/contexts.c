@@ -1,0 +1,175 @@
+/*
+ * The device's primary context, the only one that this slice has.
+ *
+ * Its handle is the address of the state below, so it stays valid for the process; whether it is alive
+ * is its count of retains, or a retain after a reset.
+ */
+#include "../engine/events.h"
+#include "../engine/memory.h"
+#include "../engine/streams.h"
+#include "api.h"
+#include "state.h"
+
+/* Guarded by the engine's lock; `active` is also read without it, by context_ready. */
+static struct {
+    int retained;
+    bool active;
+} primary;
+
+/* The thread's current context: NULL or &primary. */
+static _Thread_local void *current;
+
+int context_ready(void)
+{
+    int code = driver_ready();
+    if (code != CUDA_OK)
+        return code;
+    if (current == NULL)
+        return CUDA_INVALID_CONTEXT;
+    return __atomic_load_n(&primary.active, __ATOMIC_ACQUIRE) ? CUDA_OK : CUDA_CONTEXT_IS_DESTROYED;
+}
+
+static int device_ready(int device)
+{
+    int code = driver_ready();
+    return code == CUDA_OK && device != 0 ? CUDA_INVALID_DEVICE : code;
+}
+
+/* Ends all that the context owns, when its work is done. Needs the lock. */
+static void clear(void)
+{
+    schedule_wait_all();
+    event_destroy_all();
+    stream_destroy_all();
+    memory_free_all();
+    __atomic_store_n(&primary.active, false, __ATOMIC_RELEASE);
+}
+
+int cuDevicePrimaryCtxRetain(void **context, int device)
+{
+    int code = context == NULL ? CUDA_INVALID_VALUE : device_ready(device);
+    if (code != CUDA_OK)
+        return code;
+    engine_lock();
+    primary.retained++;
+    __atomic_store_n(&primary.active, true, __ATOMIC_RELEASE);
+    engine_unlock();
+    *context = &primary;
+    return CUDA_OK;
+}
+
+int cuDevicePrimaryCtxRelease_v2(int device)
+{
+    int code = device_ready(device);
+    if (code != CUDA_OK)
+        return code;
+    engine_lock();
+    if (primary.retained == 0)
+        code = CUDA_INVALID_CONTEXT;
+    else if (--primary.retained == 0)
+        clear();
+    engine_unlock();
+    return code;
+}
+
+int cuDevicePrimaryCtxReset_v2(int device)
+{
+    int code = device_ready(device);
+    if (code != CUDA_OK)
+        return code;
+    engine_lock();
+    clear();
+    engine_unlock();
+    return CUDA_OK;
+}
+
+int cuDevicePrimaryCtxGetState(int device, unsigned *flags, int *active)
+{
+    int code = flags == NULL || active == NULL ? CUDA_INVALID_VALUE : device_ready(device);
+    if (code != CUDA_OK)
+        return code;
+    *flags = 0;
+    *active = __atomic_load_n(&primary.active, __ATOMIC_ACQUIRE);
+    return CUDA_OK;
+}
+
+int cuCtxSetCurrent(void *context)
+{
+    int code = driver_ready();
+    if (code == CUDA_OK && context != NULL && context != &primary)
+        code = CUDA_INVALID_CONTEXT;
+    if (code == CUDA_OK)
+        current = context;
+    return code;
+}
+
+int cuCtxGetCurrent(void **context)
+{
+    int code = context == NULL ? CUDA_INVALID_VALUE : driver_ready();
+    if (code == CUDA_OK)
+        *context = current;
+    return code;
+}
+
+int cuCtxGetDevice(int *device)
+{
+    int code = device == NULL ? CUDA_INVALID_VALUE : context_ready();
+    if (code == CUDA_OK)
+        *device = 0;
+    return code;
+}
+
+int cuCtxSynchronize(void)
+{
+    int code = context_ready();
+    if (code != CUDA_OK)
+        return code;
+    engine_lock();
+    schedule_wait_all();
+    engine_unlock();
+    return CUDA_OK;
+}
+
+int cuCtxGetStreamPriorityRange(int *lowest, int *highest)
+{
+    int code = context_ready();
+    if (code != CUDA_OK)
+        return code;
+    if (lowest != NULL)
+        *lowest = STREAM_PRIORITY_LOWEST;
+    if (highest != NULL)
+        *highest = STREAM_PRIORITY_HIGHEST;
+    return CUDA_OK;
+}
+
+#if SIM_DRIVER_OWN >= FIRST_VERSION_WITHOUT_FAIL_INDEX
+/* Since 13.0 these take the context; NULL is the thread's own. */
+static int named_context_ready(const void *context)
+{
+    if (context == NULL)
+        return context_ready();
+    int code = driver_ready();
+    if (code == CUDA_OK && context != &primary)
+        code = CUDA_INVALID_CONTEXT;
+    return code;
+}
+
+int cuCtxGetDevice_v2(int *device, void *context)
+{
+    int code = device == NULL ? CUDA_INVALID_VALUE : named_context_ready(context);
+    if (code == CUDA_OK)
+        *device = 0;
+    return code;
+}
+
+int cuCtxSynchronize_v2(void *context)
+{
+    int code = named_context_ready(context);
+    if (code != CUDA_OK)
+        return code;
+    engine_lock();
+    schedule_wait_all();
+    engine_unlock();
+    return CUDA_OK;
+}
+#endif

@@ -1,0 +1,108 @@
+/* The one simulated device, ordinal 0. Needs cuInit, no context. */
+#include <stdio.h>
+#include <string.h>
+
+#include "../engine/memory.h"
+#include "../engine/schedule.h"
+#include "api.h"
+#include "state.h"
+
+static const char NAME[] = "pytest-cudabatch simulated device";
+static const char PCI_BUS_ID[] = "0000:00:00.0";
+
+/* Number of CUdevice_attribute and value; every attribute that is not listed is 0. */
+static const struct {
+    int attribute, value;
+} attributes[] = {
+    {1, 1024},  /* MAX_THREADS_PER_BLOCK */
+    {10, 32},   /* WARP_SIZE */
+    {16, 1},    /* MULTIPROCESSOR_COUNT */
+    {19, 1},    /* CAN_MAP_HOST_MEMORY */
+    {31, 1},    /* CONCURRENT_KERNELS */
+    {40, 1},    /* ASYNC_ENGINE_COUNT */
+    {41, 1},    /* UNIFIED_ADDRESSING */
+    {75, 9},    /* COMPUTE_CAPABILITY_MAJOR */
+    {78, 1},    /* STREAM_PRIORITIES_SUPPORTED */
+};
+
+static int check(const void *answer, int device)
+{
+    int code = driver_ready();
+    if (code != CUDA_OK)
+        return code;
+    if (answer == NULL)
+        return CUDA_INVALID_VALUE;
+    return device == 0 ? CUDA_OK : CUDA_INVALID_DEVICE;
+}
+
+int cuDeviceGet(int *device, int ordinal)
+{
+    int code = check(device, ordinal);
+    if (code == CUDA_OK)
+        *device = ordinal;
+    return code;
+}
+
+int cuDeviceGetCount(int *count)
+{
+    int code = check(count, 0);
+    if (code == CUDA_OK)
+        *count = 1;
+    return code;
+}
+
+int cuDeviceGetName(char *name, int size, int device)
+{
+    int code = size > 0 ? check(name, device) : CUDA_INVALID_VALUE;
+    if (code == CUDA_OK)
+        snprintf(name, (size_t)size, "%s", NAME);
+    return code;
+}
+
+int cuDeviceGetUuid(char uuid[16], int device)
+{
+    int code = check(uuid, device);
+    if (code == CUDA_OK)
+        memcpy(uuid, "cudabatch-sim-0\0", 16);
+    return code;
+}
+
+int cuDeviceGetUuid_v2(char uuid[16], int device)
+{
+    return cuDeviceGetUuid(uuid, device);
+}
+
+int cuDeviceTotalMem_v2(size_t *bytes, int device)
+{
+    size_t free_bytes;
+    int code = check(bytes, device);
+    if (code != CUDA_OK)
+        return code;
+    engine_lock();
+    memory_totals(&free_bytes, bytes);
+    engine_unlock();
+    return CUDA_OK;
+}
+
+int cuDeviceGetAttribute(int *value, int attribute, int device)
+{
+    int code = attribute > 0 ? check(value, device) : CUDA_INVALID_VALUE;
+    if (code != CUDA_OK)
+        return code;
+    *value = 0;
+    for (size_t index = 0; index < sizeof attributes / sizeof *attributes; index++)
+        if (attributes[index].attribute == attribute)
+            *value = attributes[index].value;
+    return CUDA_OK;
+}
+
+int cuDeviceGetPCIBusId(char *text, int size, int device)
+{
+    int code = check(text, device);
+    if (code != CUDA_OK)
+        return code;
+    if (size < (int)sizeof PCI_BUS_ID)
+        return CUDA_INVALID_VALUE;
+    memcpy(text, PCI_BUS_ID, sizeof PCI_BUS_ID);
+    return CUDA_OK;
+}

@@ -1,0 +1,18 @@
+/*
+ * What every driver entry asks first: may this process, and this thread, use the driver now?
+ */
+#ifndef CUDABATCH_DRIVER_STATE_H
+#define CUDABATCH_DRIVER_STATE_H
+
+#include "../abi.h"
+
+/* The version this driver reports; 0 where the environment asks for one that it cannot be. */
+int driver_version(void);
+
+/* CUDA_OK after cuInit; CUDA_NOT_INITIALIZED before it, and in a child forked after it, as on a real driver. */
+int driver_ready(void);
+
+/* driver_ready, and the calling thread has a live current context. */
+int context_ready(void);
+
+#endif

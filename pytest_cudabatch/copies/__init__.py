@@ -1,0 +1,32 @@
+"""Plans of batched copies, their buffers, and the check of their bytes. Imports numpy."""
+
+from pytest_cudabatch.copies.bound import CANVAS, BoundPlan
+from pytest_cudabatch.copies.oracle import copy_one_by_one
+from pytest_cudabatch.copies.plan import (
+    GUARD_BYTES,
+    MIXED_SIZES,
+    UNIFORM_SIZES,
+    Direction,
+    Mixture,
+    Place,
+    Plan,
+    make_plan,
+)
+from pytest_cudabatch.copies.problems import GuardOverrun, Problem, WrongBytes
+
+__all__ = [
+    "CANVAS",
+    "GUARD_BYTES",
+    "MIXED_SIZES",
+    "UNIFORM_SIZES",
+    "BoundPlan",
+    "Direction",
+    "GuardOverrun",
+    "Mixture",
+    "Place",
+    "Plan",
+    "Problem",
+    "WrongBytes",
+    "copy_one_by_one",
+    "make_plan",
+]

@@ -1,0 +1,182 @@
+"""Plans: what one batch copies, as offsets into buffers that do not exist yet.
+
+A plan has up to four buffers, a source and a destination in host and in device memory. Within each, the
+ranges lie scattered, like the pages of a cache: their order in memory is not their order in the batch.
+Each buffer begins and ends with GUARD_BYTES that belong to no range, and gaps lie between destinations,
+so that a copy which runs over its end shows.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = [
+    "GUARD_BYTES",
+    "MIXED_SIZES",
+    "UNIFORM_SIZES",
+    "Direction",
+    "Mixture",
+    "Place",
+    "Plan",
+    "make_plan",
+]
+
+GUARD_BYTES = 4096
+"""Bytes before the first and after the last range of each buffer."""
+
+UNIFORM_SIZES = (256, 576, 1152, 2048)
+"""Page sizes in bytes, one of which a uniform plan has for all copies."""
+
+MIXED_SIZES = (1, 17, 128, 256, 512, 576, 1001, 1024, 1152, 4096, 8192, 16384)
+"""Sizes in bytes that a mixed plan draws from: those that a driver was seen to fail on, and odd ones."""
+
+_SOURCE_GAPS = (0, 64, 256, 1024)
+_DESTINATION_GAPS = (16, 64, 240)
+
+
+class Place(enum.IntEnum):
+    """The two memories of a plan; the value indexes its extents."""
+
+    HOST = 0
+    DEVICE = 1
+
+
+class Direction(enum.Enum):
+    """Which memories a plan's copies lead from and to; ``MIXED`` has all three kinds in one batch."""
+
+    H2D = "h2d"
+    D2H = "d2h"
+    D2D = "d2d"
+    MIXED = "mixed"
+
+
+class Mixture(enum.Enum):
+    """Whether all copies of a plan have one size, or each has its own."""
+
+    UNIFORM = "uniform"
+    MIXED = "mixed"
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """One batch, before it has memory. The arrays are read-only and have one element per descriptor.
+
+    Sizes, offsets and extents are in bytes. An offset is relative to the source or destination buffer
+    in the place that ``src_places`` or ``dst_places`` names; the extents are those buffers' lengths,
+    guards included, indexed by Place, and 0 where the plan has no such buffer.
+    """
+
+    direction: Direction
+    mixture: Mixture
+    seed: int
+    sizes: NDArray[np.uint64]
+    src_places: NDArray[np.uint8]
+    dst_places: NDArray[np.uint8]
+    src_offsets: NDArray[np.uint64]
+    dst_offsets: NDArray[np.uint64]
+    src_extents: tuple[int, int]
+    dst_extents: tuple[int, int]
+
+    @property
+    def count(self) -> int:
+        """The number of descriptors."""
+        return len(self.sizes)
+
+    @property
+    def payload(self) -> int:
+        """How many bytes the copies move."""
+        return int(self.sizes.sum())
+
+    @property
+    def nbytes(self) -> int:
+        """How many bytes of memory the plan needs, host and device together."""
+        return sum(self.src_extents) + sum(self.dst_extents)
+
+    def __str__(self) -> str:
+        return f"{self.direction.value}-{self.mixture.value}-{self.count}"
+
+
+def make_plan(
+    direction: Direction, mixture: Mixture, count: int, seed: int, *, sizes: Sequence[int] | None = None
+) -> Plan:
+    """Make the plan that these arguments stand for; equal arguments give equal plans.
+
+    ``count`` is the number of descriptors, ``sizes`` what their sizes in bytes are drawn from (0 is
+    allowed; default: UNIFORM_SIZES or MIXED_SIZES). With the defaults a plan of 4,096 descriptors
+    needs less than 32 MiB. Raises ValueError for a negative count or size, or an empty ``sizes``.
+    """
+    choices = tuple(sizes) if sizes is not None else _default_sizes(mixture)
+    if count < 0 or not choices or min(choices) < 0:
+        raise ValueError(f"no plan of {count} copies with sizes out of {choices}")
+    random = np.random.default_rng(seed)
+    drawn = _draw_sizes(mixture, choices, count, random)
+    src_places, dst_places = _draw_places(direction, count, random)
+    src_offsets, src_extents = _lay_out(drawn, src_places, _SOURCE_GAPS, random)
+    dst_offsets, dst_extents = _lay_out(drawn, dst_places, _DESTINATION_GAPS, random)
+    for array in (drawn, src_places, dst_places, src_offsets, dst_offsets):
+        array.setflags(write=False)
+    return Plan(
+        direction,
+        mixture,
+        seed,
+        drawn,
+        src_places,
+        dst_places,
+        src_offsets,
+        dst_offsets,
+        src_extents,
+        dst_extents,
+    )
+
+
+def _default_sizes(mixture: Mixture) -> tuple[int, ...]:
+    return UNIFORM_SIZES if mixture is Mixture.UNIFORM else MIXED_SIZES
+
+
+def _draw_sizes(
+    mixture: Mixture, choices: tuple[int, ...], count: int, random: np.random.Generator
+) -> NDArray[np.uint64]:
+    if mixture is Mixture.UNIFORM:
+        return np.full(count, random.choice(choices), dtype=np.uint64)
+    return random.choice(np.array(choices, dtype=np.uint64), size=count)
+
+
+def _draw_places(
+    direction: Direction, count: int, random: np.random.Generator
+) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+    """Return each descriptor's source and destination Place; a mixed plan takes the kinds in turn."""
+    host, device = int(Place.HOST), int(Place.DEVICE)
+    kinds = {
+        Direction.H2D: [(host, device)],
+        Direction.D2H: [(device, host)],
+        Direction.D2D: [(device, device)],
+        Direction.MIXED: [(host, device), (device, host), (device, device)],
+    }[direction]
+    turn = random.permutation(count) % len(kinds)
+    places = np.array(kinds, dtype=np.uint8)[turn]
+    return np.ascontiguousarray(places[:, 0]), np.ascontiguousarray(places[:, 1])
+
+
+def _lay_out(
+    sizes: NDArray[np.uint64], places: NDArray[np.uint8], gaps: tuple[int, ...], random: np.random.Generator
+) -> tuple[NDArray[np.uint64], tuple[int, int]]:
+    """Scatter the ranges over the buffer of their place, a gap after each; return offsets, extents."""
+    offsets = np.zeros(len(sizes), dtype=np.uint64)
+    extents = [0, 0]
+    for place in Place:
+        members = random.permutation(np.flatnonzero(places == place))
+        if len(members) == 0:
+            continue
+        pitches = sizes[members] + random.choice(np.array(gaps, dtype=np.uint64), size=len(members))
+        ends = np.cumsum(pitches, dtype=np.uint64) + np.uint64(GUARD_BYTES)
+        offsets[members] = ends - pitches
+        extents[place] = int(ends[-1]) + GUARD_BYTES
+    return offsets, (extents[0], extents[1])

@@ -1,0 +1,26 @@
+"""The code under test: what it must offer, how it is found, and our own reference and specimens."""
+
+from pytest_cudabatch.implementations.builtin import BUILTIN
+from pytest_cudabatch.implementations.protocol import (
+    BoundImplementation,
+    ExpectedPath,
+    Implementation,
+    PairingRoutes,
+    Route,
+)
+from pytest_cudabatch.implementations.registry import ENTRY_POINT_GROUP, check, load, names
+from pytest_cudabatch.implementations.shared_object import SharedObject
+
+__all__ = [
+    "BUILTIN",
+    "ENTRY_POINT_GROUP",
+    "BoundImplementation",
+    "ExpectedPath",
+    "Implementation",
+    "PairingRoutes",
+    "Route",
+    "SharedObject",
+    "check",
+    "load",
+    "names",
+]

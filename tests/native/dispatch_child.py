@@ -19,8 +19,8 @@ COUNTERS = (
     "fake_copies",
     "fake_last_error",
     "fake_lookup_version",
-    "fake_contexts_pushed",
-    "fake_contexts_popped",
+    "fake_contexts_borrowed",
+    "fake_contexts_returned",
 )
 
 

@@ -27,8 +27,8 @@ EXPORT size_t fake_largest_batch = 0;
 EXPORT void *fake_stream = NULL; /* of the last call */
 EXPORT int fake_last_error = 0;
 EXPORT int fake_lookup_version = 0;
-EXPORT int fake_contexts_pushed = 0;
-EXPORT int fake_contexts_popped = 0;
+EXPORT int fake_contexts_borrowed = 0;
+EXPORT int fake_contexts_returned = 0;
 
 static __thread void *current_context = NULL;
 
@@ -103,18 +103,13 @@ EXPORT int cuStreamGetCtx(void *stream, void **context)
     return (uintptr_t)stream <= 2 ? 201 : 0;
 }
 
-EXPORT int cuCtxPushCurrent_v2(void *context)
+EXPORT int cuCtxSetCurrent(void *context)
 {
     current_context = context;
-    fake_contexts_pushed++;
-    return 0;
-}
-
-EXPORT int cuCtxPopCurrent_v2(void **context)
-{
-    *context = current_context;
-    current_context = NULL;
-    fake_contexts_popped++;
+    if (context != NULL)
+        fake_contexts_borrowed++;
+    else
+        fake_contexts_returned++;
     return 0;
 }
 

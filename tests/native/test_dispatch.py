@@ -178,19 +178,24 @@ class TestContext:
         assert outcome.results == [(0, True)]
         assert outcome.counts("driver") == counts
         seen = outcome.seen["driver"]
-        assert (seen["fake_contexts_pushed"], seen["fake_contexts_popped"]) == (1, 1)
+        assert (seen["fake_contexts_borrowed"], seen["fake_contexts_returned"]) == (1, 1)
 
     def test_it_is_given_back_after_an_error_too(self, fakes: Fakes) -> None:
         outcome = fakes.run("driver", driver={"fake_needs_context": 1, "fake_batch_code": 1})
         assert outcome.results == [(1, False)]
         seen = outcome.seen["driver"]
-        assert (seen["fake_contexts_pushed"], seen["fake_contexts_popped"]) == (1, 1)
+        assert (seen["fake_contexts_borrowed"], seen["fake_contexts_returned"]) == (1, 1)
 
     @pytest.mark.parametrize("stream", [0, 1, 2])
     def test_a_default_stream_has_none_to_lend(self, fakes: Fakes, stream: int) -> None:
         outcome = fakes.run("driver", calls=[call(stream=stream)], driver={"fake_needs_context": 1})
         assert outcome.results == [(201, False)]
-        assert outcome.seen["driver"]["fake_contexts_pushed"] == 0
+        assert outcome.seen["driver"]["fake_contexts_borrowed"] == 0
+
+    def test_single_copies_go_to_the_runtime_which_gives_a_context(self, fakes: Fakes) -> None:
+        outcome = fakes.run("runtime12", "driver", calls=[call(stream=0)], driver={"fake_needs_context": 1})
+        assert outcome.results == [(0, True)]
+        assert (outcome.counts("driver"), outcome.counts("runtime12")) == ((0, 0), (0, 3))
 
 
 @needs_compiler

@@ -70,13 +70,13 @@ typedef int (*cudabatch_get_proc_address)(const char *name, void **found, int ve
 typedef int (*cudabatch_get_version)(int *version);
 typedef int (*cudabatch_last_error)(void);
 typedef int (*cudabatch_get_context)(void **context);
+typedef int (*cudabatch_set_context)(void *context);
 typedef int (*cudabatch_stream_context)(void *stream, void **context);
-typedef int (*cudabatch_push_context)(void *context);
 typedef void (*cudabatch_function)(void);
 
-/* What was found in this process; NULL where it was not. The driver's batch function is taken before a
- * runtime's, its copy before the runtime's. The libraries' handles are never closed, so the pointers
- * stay good until the process ends. */
+/* What was found in this process; NULL where it was not. Batches go to the driver before a runtime, single
+ * copies to a runtime before the driver (it gives a new thread its context). The libraries' handles are
+ * never closed, so the pointers stay good until the process ends. */
 struct cudabatch_functions {
     cudabatch_batch9 driver_batch9;
     cudabatch_batch9 runtime_batch9;
@@ -84,10 +84,9 @@ struct cudabatch_functions {
     cudabatch_driver_copy driver_copy;
     cudabatch_runtime_copy runtime_copy;
     cudabatch_last_error last_error; /* of the libcudart that runtime_* come from */
-    cudabatch_get_context get_context; /* the driver's, as the three below */
+    cudabatch_get_context get_context; /* the driver's, as the two below */
+    cudabatch_set_context set_context;
     cudabatch_stream_context stream_context;
-    cudabatch_push_context push_context;
-    cudabatch_get_context pop_context;
 };
 
 /* ---- finding the functions ------------------------------------------------------------------- */
@@ -126,9 +125,8 @@ static inline void cudabatch_find_in_driver(struct cudabatch_functions *found)
     found->driver_batch9 = cudabatch_ask_driver(
         (cudabatch_get_proc_address)cudabatch_symbol(driver, "cuGetProcAddress_v2"));
     found->get_context = (cudabatch_get_context)cudabatch_symbol(driver, "cuCtxGetCurrent");
+    found->set_context = (cudabatch_set_context)cudabatch_symbol(driver, "cuCtxSetCurrent");
     found->stream_context = (cudabatch_stream_context)cudabatch_symbol(driver, "cuStreamGetCtx");
-    found->push_context = (cudabatch_push_context)cudabatch_symbol(driver, "cuCtxPushCurrent_v2");
-    found->pop_context = (cudabatch_get_context)cudabatch_symbol(driver, "cuCtxPopCurrent_v2");
 }
 
 /* Route two: all from one library. Its SONAME and what it says of itself must agree on the ABI. */
@@ -155,8 +153,6 @@ static inline struct cudabatch_functions cudabatch_find(void)
     struct cudabatch_functions found;
     memset(&found, 0, sizeof found);
     cudabatch_find_in_driver(&found);
-    if (found.driver_batch9 != NULL && found.driver_copy != NULL)
-        return found;
     cudabatch_find_in_runtime(&found, "libcudart.so.13", 13);
     if (found.runtime_batch8 == NULL)
         cudabatch_find_in_runtime(&found, "libcudart.so.12", 12);
@@ -221,10 +217,10 @@ static inline int cudabatch_copy_one(const struct cudabatch_functions *functions
                                      size_t size, void *stream)
 {
     const int kind_default = 4; /* cudaMemcpyDefault: the addresses say the direction */
-    if (functions->driver_copy != NULL)
-        return functions->driver_copy(dst, src, size, stream);
     if (functions->runtime_copy != NULL)
         return cudabatch_take_error(functions, functions->runtime_copy(dst, src, size, kind_default, stream));
+    if (functions->driver_copy != NULL)
+        return functions->driver_copy(dst, src, size, stream);
     return CUDABATCH_NOT_INITIALIZED;
 }
 
@@ -305,19 +301,19 @@ static inline int cudabatch_is_unavailable(int code)
     return code == CUDABATCH_STUB_LIBRARY || code == CUDABATCH_NEEDS_NEWER_DRIVER || code == CUDABATCH_NOT_SUPPORTED;
 }
 
-/* The driver, unlike the runtime, does not give a thread a context of itself: a thread that has used no
- * CUDA yet borrows that of the stream. Returns whether it did, and has to be
- * given back. The default streams are those of the current context, and cannot lend one. */
+/* The driver, unlike the runtime, gives a thread no context of itself: a thread that has made no CUDA call
+ * yet borrows that of the stream. Returns whether it did; then it had none, and is to have none again.
+ * The default streams are those of the current context, and cannot lend one. */
 static inline int cudabatch_borrow_context(const struct cudabatch_functions *functions, void *stream)
 {
     void *context = NULL;
-    if ((uintptr_t)stream <= 2 || functions->get_context == NULL || functions->stream_context == NULL ||
-        functions->push_context == NULL || functions->pop_context == NULL)
+    if ((uintptr_t)stream <= 2 || functions->get_context == NULL || functions->set_context == NULL ||
+        functions->stream_context == NULL)
         return 0;
     if (functions->get_context(&context) != CUDABATCH_SUCCESS || context != NULL)
         return 0;
     return functions->stream_context(stream, &context) == CUDABATCH_SUCCESS &&
-           functions->push_context(context) == CUDABATCH_SUCCESS;
+           functions->set_context(context) == CUDABATCH_SUCCESS;
 }
 
 static inline int cudabatch_enqueue_here(const struct cudabatch_functions *functions, void *const *dsts,
@@ -353,21 +349,20 @@ static inline int cudabatch_enqueue_here(const struct cudabatch_functions *funct
  * that they point to must stay until the stream has passed the copies. The copies run in no particular
  * order, so their destinations must not overlap one another or any source.
  *
- * Thread-safe, and usable from a thread that has made no CUDA call before, except on a default stream,
- * for which the driver then answers 201 (invalid context). Allocates nothing.
+ * Thread-safe, and usable from a thread that has made no CUDA call before; on the per-thread default
+ * stream the driver then answers 201 (invalid context). Allocates nothing.
  */
 static inline int cudabatch_enqueue(void *const *dsts, const void *const *srcs, const size_t *sizes, size_t count,
                                     void *stream)
 {
     struct cudabatch_functions own;
-    void *context;
     if (count == 0)
         return CUDABATCH_SUCCESS;
     const struct cudabatch_functions *functions = cudabatch_functions_here(&own);
     int borrowed = cudabatch_borrow_context(functions, stream);
     int code = cudabatch_enqueue_here(functions, dsts, srcs, sizes, count, stream);
     if (borrowed)
-        (void)functions->pop_context(&context);
+        (void)functions->set_context(NULL);
     return code;
 }
 

@@ -18,7 +18,7 @@ EXPORT int fake_copy_code_at = 0;  /* ... from this one on */
 EXPORT int fake_lookup = 0;        /* 0 found, 1 error, 2 success + NULL, 3 success with a bad status */
 EXPORT int fake_version = 0;       /* what cudaRuntimeGetVersion says; set below */
 EXPORT int fake_version_code = 0;  /* and what it returns */
-EXPORT int fake_needs_context = 0; /* whether the driver rejects a thread without a context */
+EXPORT int fake_needs_context = 0; /* whether to answer a thread without a context as driver 580.159.04 */
 
 /* What the test reads. */
 EXPORT int fake_batch_calls = 0;
@@ -44,7 +44,7 @@ static int batch(void **dsts, void **srcs, size_t *sizes, size_t count, const st
     if (count > fake_largest_batch)
         fake_largest_batch = count;
     if (fake_needs_context && current_context == NULL)
-        return 201;
+        return (uintptr_t)stream <= 2 ? 201 : 1;
     if (fake_batch_code != 0 && call >= fake_batch_code_at)
         return fake_batch_code;
     if (count == 0 || attributes != 1 || indices[0] != 0 || attrs->words[0] != 1 || (uintptr_t)stream <= 1)
@@ -60,7 +60,7 @@ static int batch(void **dsts, void **srcs, size_t *sizes, size_t count, const st
 static int copy(void *dst, const void *src, size_t size, void *stream)
 {
     fake_stream = stream;
-    if (fake_needs_context && current_context == NULL)
+    if (fake_needs_context && current_context == NULL && (uintptr_t)stream <= 2)
         return 201;
     if (fake_copies++ >= fake_copy_code_at && fake_copy_code != 0)
         return fake_copy_code;

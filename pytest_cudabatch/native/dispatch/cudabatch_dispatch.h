@@ -301,8 +301,9 @@ static inline int cudabatch_is_unavailable(int code)
     return code == CUDABATCH_STUB_LIBRARY || code == CUDABATCH_NEEDS_NEWER_DRIVER || code == CUDABATCH_NOT_SUPPORTED;
 }
 
-/* The driver, unlike the runtime, gives a thread no context of itself: a thread that has made no CUDA call
- * yet borrows that of the stream. Returns whether it did; then it had none, and is to have none again.
+/* The driver, unlike the runtime, gives a thread no context of itself, and without one it calls a batch on
+ * a live stream an invalid value (driver 580.159.04). So a thread that has made no CUDA call yet borrows
+ * the stream's. Returns whether it did; then it had none, and is to have none again.
  * The default streams are those of the current context, and cannot lend one. */
 static inline int cudabatch_borrow_context(const struct cudabatch_functions *functions, void *stream)
 {

@@ -87,4 +87,11 @@ fi
 
 CUDABATCH_RUNTIMES=$bundle/runtimes${CUDABATCH_RUNTIMES:+:$CUDABATCH_RUNTIMES}
 export CUDABATCH_RUNTIMES
-exec "$environment/bin/python" -m pytest "$@"
+# Like python -m pytest, but without the current directory on sys.path, where a checkout of this or of another
+# package would shadow what is installed.
+exec "$environment/bin/python" -c '
+import runpy, sys
+if sys.path[0] == "":
+    del sys.path[0]
+runpy.run_module("pytest", run_name="__main__", alter_sys=True)
+' "$@"

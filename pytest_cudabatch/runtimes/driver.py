@@ -93,7 +93,7 @@ def probe(limit: float, *, driver: Path | None = None) -> DriverFacts:
     reason = _reason(answers)
     return DriverFacts(
         version=CudaVersion.from_api(facts["version"]) if facts.get("version") else None,
-        release=facts.get("release") or _kernel_module_release(),
+        release=facts.get("release") or kernel_module_release(),
         gpus=tuple(facts.get("gpus", ())),
         context=not reason,
         reason=reason,
@@ -130,7 +130,7 @@ def _is_simulated(path: Path) -> bool:
         return False
 
 
-def _kernel_module_release(description: Path = _KERNEL_MODULE) -> str | None:
+def kernel_module_release(description: Path = _KERNEL_MODULE) -> str | None:
     """Return the release of the loaded kernel module, where NVML did not tell it."""
     try:
         match = re.search(

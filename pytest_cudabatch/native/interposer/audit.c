@@ -1,0 +1,78 @@
+/*
+ * The interface to the dynamic linker (rtld-audit(7)): the only functions that it calls, and the only way
+ * in. They run under its lock, some before the program's libc works.
+ */
+#define _GNU_SOURCE /* link.h keeps the audit interface behind it */
+#include <link.h>
+#include <stdbool.h>
+
+#include "elf_image.h"
+#include "evidence.h"
+#include "functions.h"
+#include "objects.h"
+#include "slot.h"
+#include "stubs.h"
+#include "tables.h"
+
+#define EXPORT __attribute__((visibility("default")))
+
+/* Without an evidence file the answer 0 makes the linker unload the library and go on without it. */
+EXPORT unsigned int la_version(unsigned int version)
+{
+    return slot_open_file() ? version : 0;
+}
+
+static bool defines_watched(const struct link_map *map)
+{
+    struct elf_symbols symbols;
+    if (map->l_ld == NULL || !elf_symbols_read(map->l_ld, map->l_addr, &symbols))
+        return false;
+    for (int i = 0; watched_functions[i].name != NULL; i++)
+        if (elf_defines(&symbols, watched_functions[i].name))
+            return true;
+    return false;
+}
+
+/* A binding is reported where the caller has BINDFROM and the definer BINDTO; so BINDTO only where there is
+ * something to watch, which keeps some ten thousand bindings of a large program free of us. */
+EXPORT unsigned int la_objopen(struct link_map *map, Lmid_t namespace, uintptr_t *cookie)
+{
+    (void)namespace;
+    *cookie = (uintptr_t)map;
+    objects_forget((uint64_t)map->l_ld);
+    if (!defines_watched(map))
+        return LA_FLG_BINDFROM;
+    object_at((uint64_t)map->l_ld); /* every CUDA library is named in the evidence, called or not */
+    return LA_FLG_BINDFROM | LA_FLG_BINDTO;
+}
+
+EXPORT unsigned int la_objclose(uintptr_t *cookie)
+{
+    objects_forget((uint64_t)((const struct link_map *)*cookie)->l_ld);
+    return 0;
+}
+
+static void record_binding(uint16_t function, const struct link_map *caller, uint64_t address, bool by_dlsym)
+{
+    struct evidence_binding binding = {
+        .function = function,
+        .caller = object_at((uint64_t)caller->l_ld),
+        .callee = object_at(address),
+        .via = by_dlsym ? EVIDENCE_VIA_DLSYM : EVIDENCE_VIA_PLT,
+    };
+    binding.callee_offset = object_offset(binding.callee, address);
+    tables_add(BINDINGS, &binding.entry);
+}
+
+EXPORT uintptr_t la_symbind64(Elf64_Sym *symbol, unsigned int index, uintptr_t *caller, uintptr_t *definer,
+                              unsigned int *flags, const char *name)
+{
+    (void)index;
+    (void)definer; /* judged by the address */
+    slot_here();   /* any binding is an occasion to notice a claim */
+    uint16_t function = function_named(name);
+    if (function == NOT_WATCHED || stub_at(symbol->st_value) != NULL)
+        return symbol->st_value;
+    record_binding(function, (const struct link_map *)*caller, symbol->st_value, *flags & LA_SYMB_DLSYM);
+    return stub_for(function, symbol->st_value);
+}

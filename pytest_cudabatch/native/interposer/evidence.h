@@ -1,0 +1,148 @@
+/*
+ * The evidence file: the one place that says how it is laid out.
+ *
+ * A supervisor creates the file; every process under the interposer maps it shared. A header page is followed
+ * by `slot_count` slots of `slot_size` bytes. A process owns a slot while `claims[slot]` holds its pid; it
+ * writes only there. Nothing is ever locked: an entry is filled first and published by its state word last,
+ * so whatever a reader finds published is whole, also after SIGKILL at any point.
+ *
+ * pytest_cudabatch/interposer/layout.py mirrors this file; layout.c exports the numbers and a test compares
+ * them. Change EVIDENCE_VERSION with every change of the layout or of the order in functions.c.
+ */
+#ifndef CUDABATCH_EVIDENCE_H
+#define CUDABATCH_EVIDENCE_H
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define EVIDENCE_MAGIC UINT64_C(0x31746e6564697665) /* "evident1", little endian */
+
+enum {
+    EVIDENCE_VERSION = 1,
+    EVIDENCE_HEADER_SIZE = 4096,
+    EVIDENCE_SLOTS_MAX = 256,
+    EVIDENCE_OBJECTS = 64,
+    EVIDENCE_BINDINGS = 128,
+    EVIDENCE_LOOKUPS = 128,
+    EVIDENCE_SITES = 256,
+    EVIDENCE_FIRST = 64, /* calls kept in full from the start ... */
+    EVIDENCE_LAST = 64,  /* ... and before the end */
+    EVIDENCE_PATH = 512, /* bytes of a path, not terminated when full; a longer path keeps its tail */
+    EVIDENCE_NAME = 64,  /* bytes of a SONAME or a function name, not terminated when full */
+    EVIDENCE_NO_OBJECT = 0xffff,
+};
+
+/* The first word of an entry of a table. */
+enum evidence_state { EVIDENCE_EMPTY = 0, EVIDENCE_WRITING = 1, EVIDENCE_PUBLISHED = 2 };
+
+struct evidence_entry {
+    _Atomic uint32_t state; /* enum evidence_state */
+    uint32_t reserved;
+};
+
+/* A mapped ELF object. `base` is its load bias: address minus base is what addr2line and nm call the address. */
+struct evidence_object {
+    struct evidence_entry entry;
+    uint64_t base;
+    char path[EVIDENCE_PATH]; /* "[anonymous]" for code that lies in no file */
+    char soname[EVIDENCE_NAME];
+};
+
+enum evidence_via { EVIDENCE_VIA_PLT = 1, EVIDENCE_VIA_DLSYM = 2 };
+
+/* The dynamic linker gave `caller` the address of a watched function in `callee`. Objects are table indexes. */
+struct evidence_binding {
+    struct evidence_entry entry;
+    uint16_t function; /* index into functions.c, as everywhere below */
+    uint16_t caller;
+    uint16_t callee;
+    uint16_t via; /* enum evidence_via */
+    uint64_t callee_offset;
+};
+
+/* One answer of cuGetProcAddress or cudaGetDriverEntryPoint about a watched name. */
+struct evidence_lookup {
+    struct evidence_entry entry;
+    uint16_t function; /* the look-up function that was called */
+    uint16_t caller;
+    uint16_t found;  /* object of the address answered; EVIDENCE_NO_OBJECT for none */
+    uint16_t target; /* the watched function that the answer is taken for */
+    uint32_t version; /* as asked, 12080 = CUDA 12.8; 0 where the function has no such parameter */
+    int32_t code;
+    uint64_t flags;
+    uint64_t caller_offset;
+    uint64_t found_offset;
+    char name[EVIDENCE_NAME];
+};
+
+/* How far a call has come; in bits 32 and 33 of `outcome`, whose low half is the return code. */
+enum evidence_progress { CALL_EMPTY = 0, CALL_WRITING = 1, CALL_IN_FLIGHT = 2, CALL_RETURNED = 3 };
+
+struct evidence_call {
+    _Atomic uint64_t outcome;
+    uint64_t sequence; /* 1 for a slot's first call */
+    uint16_t function;
+    uint16_t caller;
+    uint16_t callee;
+    uint8_t given;      /* parameters of a batch call, 8 or 9; 0 unknown or no batch call */
+    uint8_t has_stream; /* 1 where `stream` is known */
+    uint64_t caller_offset;
+    uint64_t callee_offset;
+    uint64_t stream;
+    uint64_t count;  /* descriptors of a batch call; 1 for a single copy */
+    uint64_t thread; /* the thread pointer: tells threads apart, means nothing else */
+};
+
+/* Calls of one kind: the first ones, and the last ones in a ring whose unfinished calls are not overwritten. */
+struct evidence_journal {
+    _Atomic uint64_t begun;
+    struct evidence_call first[EVIDENCE_FIRST];
+    struct evidence_call last[EVIDENCE_LAST];
+};
+
+/* Counters of all calls alike. `key`, set once: function << 48 | caller << 32 | callee << 16 | given << 8 | 1. */
+struct evidence_site {
+    _Atomic uint64_t key;
+    _Atomic uint64_t calls;
+    _Atomic uint64_t returned;
+    _Atomic uint64_t errors; /* returned something else than 0 */
+};
+
+/* What is known before a slot is claimed and therefore kept in the process too (tables.c). */
+struct evidence_tables {
+    struct evidence_object objects[EVIDENCE_OBJECTS];
+    struct evidence_binding bindings[EVIDENCE_BINDINGS];
+    struct evidence_lookup lookups[EVIDENCE_LOOKUPS];
+};
+
+struct evidence_slot {
+    _Atomic uint32_t attached; /* pid of the process that the interposer records here; 0: not at work */
+    _Atomic uint32_t lost;     /* what a full table or pool left out: above 0 the evidence is incomplete */
+    _Atomic uint64_t sequence; /* calls begun, of all kinds */
+    struct evidence_tables tables;
+    struct evidence_site sites[EVIDENCE_SITES];
+    struct evidence_journal batch;
+    struct evidence_journal per_copy;
+};
+
+struct evidence_header {
+    uint64_t magic;
+    uint32_t version;
+    uint32_t header_size;
+    uint32_t slot_count;
+    uint32_t slot_size;
+    uint64_t reserved;
+    /* 0, or pid | slot << 32 | generation << 48: one word, so that a claim is seen whole or not at all. A new
+     * claim has a new generation, so that a process notices when its slot was cleared and claimed again. */
+    _Atomic uint64_t claims[EVIDENCE_SLOTS_MAX];
+};
+
+_Static_assert(sizeof(struct evidence_entry) == 8, "an entry's state is one aligned word");
+_Static_assert(sizeof(struct evidence_call) == 64, "a call fills one cache line");
+_Static_assert(sizeof(struct evidence_site) == 32, "a site's counters share a cache line");
+_Static_assert(sizeof(struct evidence_header) <= EVIDENCE_HEADER_SIZE, "the claims fit into the header page");
+_Static_assert(offsetof(struct evidence_slot, sites) % 8 == 0, "atomic words are aligned");
+_Static_assert(ATOMIC_LLONG_LOCK_FREE == 2 && ATOMIC_SHORT_LOCK_FREE == 2, "nothing here takes a lock");
+
+#endif

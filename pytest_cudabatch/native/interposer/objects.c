@@ -1,0 +1,89 @@
+/* Implements objects.h: a cache of address ranges in front of /proc/self/maps. */
+#include "objects.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "elf_image.h"
+#include "evidence.h"
+#include "maps.h"
+#include "memory.h"
+#include "tables.h"
+
+/* Where the object of the same index lies now; end 0: not loaded, or not known yet. Any thread writes. */
+static struct {
+    _Atomic uint64_t start;
+    _Atomic uint64_t end;
+} ranges[EVIDENCE_OBJECTS];
+
+static uint16_t cached(uint64_t address)
+{
+    for (uint16_t i = 0; i < EVIDENCE_OBJECTS; i++) {
+        uint64_t end = atomic_load_explicit(&ranges[i].end, memory_order_acquire);
+        if (address < end && address >= atomic_load_explicit(&ranges[i].start, memory_order_relaxed))
+            return i;
+    }
+    return EVIDENCE_NO_OBJECT;
+}
+
+/* Describes what is mapped at the address; code in no file is described by its mapping. */
+static void describe(const struct mapped_file *file, struct evidence_object *object, struct elf_image *image)
+{
+    struct elf_symbols symbols;
+    *object = (struct evidence_object){0};
+    memcpy(object->path, file->path, sizeof object->path);
+    if (file->header == 0 || !elf_image_read(file->header, file->header_end, image)) {
+        *image = (struct elf_image){.start = file->start, .end = file->end};
+        if (object->path[0] == '\0')
+            text_copy(object->path, sizeof object->path, "[anonymous]");
+        return;
+    }
+    object->base = image->base;
+    if (image->dynamic != NULL && elf_symbols_read(image->dynamic, image->base, &symbols))
+        text_copy(object->soname, sizeof object->soname, symbols.soname);
+}
+
+uint16_t object_at(uint64_t address)
+{
+    uint16_t known = cached(address);
+    if (known != EVIDENCE_NO_OBJECT)
+        return known;
+    struct mapped_file file;
+    struct evidence_object object;
+    struct elf_image image;
+    if (!maps_find(address, &file))
+        return EVIDENCE_NO_OBJECT;
+    describe(&file, &object, &image);
+    int index = tables_add(OBJECTS, &object.entry);
+    if (index == TABLE_FULL)
+        return EVIDENCE_NO_OBJECT;
+    atomic_store_explicit(&ranges[index].start, image.start, memory_order_relaxed);
+    atomic_store_explicit(&ranges[index].end, image.end, memory_order_release);
+    return (uint16_t)index;
+}
+
+uint64_t object_offset(uint16_t object, uint64_t address)
+{
+    const struct evidence_object *found = tables_object(object);
+    return found != NULL ? address - found->base : address;
+}
+
+uint32_t object_runtime_major(uint16_t object)
+{
+    static const char prefix[] = "libcudart.so.";
+    const struct evidence_object *found = tables_object(object);
+    if (found == NULL || memcmp(found->soname, prefix, sizeof prefix - 1) != 0)
+        return 0;
+    uint32_t major = 0;
+    const char *digits = found->soname + sizeof prefix - 1;
+    for (int i = 0; i < 3 && digits[i] >= '0' && digits[i] <= '9'; i++)
+        major = major * 10 + (uint32_t)(digits[i] - '0');
+    return major;
+}
+
+void objects_forget(uint64_t address)
+{
+    uint16_t object = cached(address);
+    if (object != EVIDENCE_NO_OBJECT)
+        atomic_store_explicit(&ranges[object].end, 0, memory_order_release);
+}

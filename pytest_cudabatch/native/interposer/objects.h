@@ -1,0 +1,23 @@
+/*
+ * Which object an address lies in. Judged by the mapping, not by what the dynamic linker said about a symbol:
+ * with a preloaded dlsym the two differ.
+ */
+#ifndef CUDABATCH_OBJECTS_H
+#define CUDABATCH_OBJECTS_H
+
+#include <stdint.h>
+
+/* Index in the table of objects, or EVIDENCE_NO_OBJECT where the address is not mapped or the table is full.
+ * The first address in an object costs reading /proc/self/maps, further ones some comparisons. */
+uint16_t object_at(uint64_t address);
+
+/* The address as the object's own file counts it; unchanged without an object. */
+uint64_t object_offset(uint16_t object, uint64_t address);
+
+/* 12 for libcudart.so.12; 0 for what is no libcudart. */
+uint32_t object_runtime_major(uint16_t object);
+
+/* Forgets which object lies around the address: it is being unloaded, or another one was loaded there. */
+void objects_forget(uint64_t address);
+
+#endif

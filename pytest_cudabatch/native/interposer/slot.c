@@ -1,0 +1,152 @@
+/* Implements slot.h: reads the environment, maps the file, and finds the process's claim. */
+#include "slot.h"
+
+#include <linux/mman.h>
+#include <sys/stat.h>
+
+#include "memory.h"
+#include "system_calls.h"
+#include "tables.h"
+
+enum { PATH_BYTES = 4096, MEMORY_BYTES = 4096 };
+
+static const char variable[] = "CUDABATCH_EVIDENCE=";
+
+/* Set once by slot_open_file, before the program runs; read-only afterwards. */
+static struct evidence_header *file;
+
+/* A private page that the kernel empties in a forked child: the claim found last, and our pid. */
+struct process_memory {
+    _Atomic uint64_t claim;
+    _Atomic uint32_t pid;
+};
+static struct process_memory *memory;
+static bool memory_is_wiped; /* false on a kernel without MADV_WIPEONFORK: ask for the pid each time */
+
+struct environment_reader {
+    size_t matched;   /* characters of `variable` seen at the start of the current entry */
+    bool mismatched;  /* the current entry is another variable */
+    size_t length;
+    bool found;
+    char *path;
+};
+
+static void take_environment(struct environment_reader *reader, char c)
+{
+    if (reader->found)
+        return;
+    if (reader->matched == sizeof variable - 1) {
+        reader->found = c == '\0' || reader->length == PATH_BYTES - 1;
+        if (!reader->found)
+            reader->path[reader->length++] = c;
+    } else if (c == '\0') {
+        reader->matched = 0;
+        reader->mismatched = false;
+    } else if (!reader->mismatched && c == variable[reader->matched]) {
+        reader->matched++;
+    } else {
+        reader->mismatched = true;
+    }
+}
+
+/* Reads the variable as exec gave it; `path` has PATH_BYTES bytes of zeros. */
+static bool evidence_path(char *path)
+{
+    struct environment_reader reader = {.path = path};
+    char piece[1024];
+    int descriptor = system_open("/proc/self/environ", O_RDONLY);
+    if (descriptor < 0)
+        return false;
+    long size;
+    while (!reader.found && (size = system_read(descriptor, piece, sizeof piece)) > 0)
+        for (long i = 0; i < size; i++)
+            take_environment(&reader, piece[i]);
+    system_close(descriptor);
+    return reader.found && reader.length > 0;
+}
+
+static bool has_this_layout(const struct evidence_header *header, uint64_t file_size)
+{
+    return header->magic == EVIDENCE_MAGIC && header->version == EVIDENCE_VERSION &&
+           header->header_size == EVIDENCE_HEADER_SIZE && header->slot_count <= EVIDENCE_SLOTS_MAX &&
+           header->slot_size >= sizeof(struct evidence_slot) && header->slot_size % 8 == 0 &&
+           file_size >= EVIDENCE_HEADER_SIZE + (uint64_t)header->slot_count * header->slot_size;
+}
+
+static struct evidence_header *map_file(const char *path)
+{
+    struct stat status;
+    int descriptor = system_open(path, O_RDWR);
+    if (descriptor < 0)
+        return NULL;
+    struct evidence_header *header = NULL;
+    if (!system_failed(system_call(SYS_fstat, descriptor, (long)&status, 0, 0, 0, 0)) &&
+        status.st_size >= EVIDENCE_HEADER_SIZE)
+        header = system_map((size_t)status.st_size, MAP_SHARED, descriptor);
+    system_close(descriptor);
+    return header != NULL && has_this_layout(header, (uint64_t)status.st_size) ? header : NULL;
+}
+
+bool slot_open_file(void)
+{
+    static char path[PATH_BYTES]; /* too large for a stack; used once, before there are threads */
+    if (!evidence_path(path))
+        return false;
+    memory = system_map(MEMORY_BYTES, MAP_PRIVATE | MAP_ANONYMOUS, -1);
+    if (memory == NULL)
+        return false;
+    memory_is_wiped =
+        !system_failed(system_call(SYS_madvise, (long)memory, MEMORY_BYTES, MADV_WIPEONFORK, 0, 0, 0));
+    file = map_file(path);
+    return file != NULL;
+}
+
+static uint32_t own_pid(void)
+{
+    uint32_t pid = memory_is_wiped ? atomic_load_explicit(&memory->pid, memory_order_relaxed) : 0;
+    if (pid == 0) {
+        pid = system_getpid();
+        atomic_store_explicit(&memory->pid, pid, memory_order_relaxed);
+    }
+    return pid;
+}
+
+static struct evidence_slot *slot_of(uint64_t claim)
+{
+    uint64_t index = claim >> 32 & 0xffff;
+    return (struct evidence_slot *)((char *)file + EVIDENCE_HEADER_SIZE + index * file->slot_size);
+}
+
+static bool is_current(uint64_t claim)
+{
+    if (claim == 0 || (!memory_is_wiped && (uint32_t)claim != own_pid()))
+        return false;
+    return atomic_load_explicit(&file->claims[claim >> 32 & 0xffff], memory_order_acquire) == claim;
+}
+
+static uint64_t find_claim(void)
+{
+    uint32_t pid = own_pid();
+    for (uint32_t i = 0; i < file->slot_count; i++) {
+        uint64_t claim = atomic_load_explicit(&file->claims[i], memory_order_acquire);
+        if ((uint32_t)claim == pid && (claim >> 32 & 0xffff) == i)
+            return claim;
+    }
+    return 0;
+}
+
+/* Several threads may come here at once; each does the same, and tables_copy_to copies an entry once. */
+struct slot_lease slot_here(void)
+{
+    uint64_t claim = atomic_load(&memory->claim);
+    if (is_current(claim))
+        return (struct slot_lease){slot_of(claim), claim};
+    claim = find_claim();
+    if (claim == 0)
+        return (struct slot_lease){NULL, 0};
+    struct evidence_slot *slot = slot_of(claim);
+    tables_copy_to(slot);
+    atomic_store(&slot->attached, (uint32_t)claim);
+    atomic_store(&memory->claim, claim);
+    return (struct slot_lease){slot, claim};
+}

@@ -1,0 +1,26 @@
+/*
+ * The evidence file of this process and the slot in it that the process may write to.
+ *
+ * A slot belongs to the process whose pid its claim holds. A forked child starts without one: what the
+ * parent remembers is wiped by the kernel, so the child looks for a claim of its own.
+ */
+#ifndef CUDABATCH_SLOT_H
+#define CUDABATCH_SLOT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "evidence.h"
+
+/* Maps the file named by CUDABATCH_EVIDENCE. False where there is none or it has another layout. */
+bool slot_open_file(void);
+
+struct slot_lease {
+    struct evidence_slot *slot; /* NULL: this process has none */
+    uint64_t claim;             /* equal claims are the same slot, process and generation */
+};
+
+/* The slot of this process now. The first call after a claim copies what was known before into the slot. */
+struct slot_lease slot_here(void);
+
+#endif

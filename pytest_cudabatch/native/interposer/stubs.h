@@ -1,0 +1,60 @@
+/*
+ * The pool of call stubs: code addresses handed out in place of watched functions, one for each pair of a
+ * function and its real address. And the frame that a stub builds around the real call.
+ */
+#ifndef CUDABATCH_STUBS_H
+#define CUDABATCH_STUBS_H
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { STUBS = 256, STUB_BYTES = 16, STACK_WORDS = 8 };
+
+struct stub {
+    _Atomic uint32_t state; /* enum evidence_state */
+    uint16_t function;
+    _Atomic uint16_t owner; /* object of `real`; judged again at each binding, as libraries come and go */
+    uint64_t real;
+};
+
+/* Lies on the caller's stack from the stub's entry to its return; stubs_x86_64.S knows the offsets. */
+struct call_frame {
+    uint64_t arguments[6]; /* parameters 1 to 6: rdi, rsi, rdx, rcx, r8, r9 */
+    uint64_t rax;          /* at entry, passed on */
+    uint64_t r10;
+    uint64_t stub; /* its number */
+    uint64_t result;
+    uint64_t result_high;          /* rdx */
+    struct evidence_call *call;    /* the record to complete; NULL: none */
+    struct evidence_site *site;    /* the counters to complete; NULL: none */
+    uint64_t claim;                /* of the slot that both lie in */
+    uint64_t destroyed;            /* the live stream handle that this call destroys, or 0 */
+    uint64_t unused;               /* keeps the stack aligned to 16 bytes */
+    uint64_t caller_frame_pointer; /* rbp */
+    uint64_t return_address;
+    uint64_t stack[STACK_WORDS]; /* the caller's: parameters 7, 8, 9 and what lies behind */
+};
+
+_Static_assert(offsetof(struct call_frame, stub) == 64, "as in stubs_x86_64.S");
+_Static_assert(offsetof(struct call_frame, result) == 72, "as in stubs_x86_64.S");
+_Static_assert(offsetof(struct call_frame, caller_frame_pointer) == 128, "as in stubs_x86_64.S");
+_Static_assert(offsetof(struct call_frame, stack) == 144, "as in stubs_x86_64.S");
+
+/* The address to hand out for `real`; `real` itself where the pool is empty, which is noted as a loss. */
+uint64_t stub_for(uint16_t function, uint64_t real);
+
+/* The stub that an address belongs to, or NULL. */
+struct stub *stub_at(uint64_t address);
+
+struct stub *stub_numbered(uint64_t number);
+
+/* In stubs_x86_64.S: the stubs themselves, and where the real function returns to. */
+extern const char stub_code[];
+extern const char stub_after_call[];
+
+/* In hooks.c, called by the stubs: before (gives the real address) and after the real function. */
+uint64_t stub_enter(struct call_frame *frame);
+void stub_leave(struct call_frame *frame);
+
+#endif

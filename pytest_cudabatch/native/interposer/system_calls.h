@@ -1,0 +1,60 @@
+/*
+ * Raw Linux system calls, x86-64: they need no libc and leave the program's errno alone. Each returns what
+ * the kernel returns: a negative errno (-4095 to -1) on failure.
+ */
+#ifndef CUDABATCH_SYSTEM_CALLS_H
+#define CUDABATCH_SYSTEM_CALLS_H
+
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+static inline long system_call(long number, long a, long b, long c, long d, long e, long f)
+{
+    register long r10 __asm__("r10") = d;
+    register long r8 __asm__("r8") = e;
+    register long r9 __asm__("r9") = f;
+    long result;
+    __asm__ volatile("syscall"
+                     : "=a"(result)
+                     : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+                     : "rcx", "r11", "memory");
+    return result;
+}
+
+static inline bool system_failed(long result)
+{
+    return result < 0 && result >= -4095;
+}
+
+static inline int system_open(const char *path, int flags)
+{
+    return (int)system_call(SYS_openat, AT_FDCWD, (long)path, flags | O_CLOEXEC, 0, 0, 0);
+}
+
+static inline long system_read(int descriptor, void *buffer, size_t size)
+{
+    return system_call(SYS_read, descriptor, (long)buffer, (long)size, 0, 0, 0);
+}
+
+static inline void system_close(int descriptor)
+{
+    system_call(SYS_close, descriptor, 0, 0, 0, 0, 0);
+}
+
+static inline uint32_t system_getpid(void)
+{
+    return (uint32_t)system_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
+}
+
+/* Maps readable and writable memory, of a file or (descriptor -1) anonymous; NULL on failure. */
+static inline void *system_map(size_t size, int flags, int descriptor)
+{
+    long address = system_call(SYS_mmap, 0, (long)size, PROT_READ | PROT_WRITE, flags, descriptor, 0);
+    return system_failed(address) ? NULL : (void *)address;
+}
+
+#endif

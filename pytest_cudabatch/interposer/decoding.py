@@ -1,0 +1,156 @@
+"""Turns a slot's bytes into Evidence. Reads published entries only, not one that SIGKILL cut short."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pytest_cudabatch.errors import EvidenceError
+from pytest_cudabatch.interposer.evidence import (
+    Binding,
+    Call,
+    Evidence,
+    Location,
+    Lookup,
+    MappedObject,
+    Owner,
+    Site,
+    owner_of,
+    parameters_taken,
+)
+from pytest_cudabatch.interposer.layout import (
+    CALL_IN_FLIGHT,
+    CALL_RETURNED,
+    EVIDENCE_PUBLISHED,
+    EVIDENCE_VIA_PLT,
+    FUNCTIONS,
+    EvidenceBinding,
+    EvidenceCall,
+    EvidenceLookup,
+    EvidenceObject,
+    EvidenceSlot,
+)
+
+__all__ = ["decode"]
+
+_UNKNOWN = MappedObject(file="[unknown]", soname="", base=0)
+"""Stands for an address outside of all mapped files, or past what the table of objects holds."""
+
+
+def decode(slot: EvidenceSlot) -> Evidence:
+    """Read a whole slot (a copy of it, which nobody writes to)."""
+    objects = _Objects(slot)
+    return Evidence(
+        recorded=slot.attached != 0,
+        lost=slot.lost,
+        objects=tuple(objects.known.values()),
+        bindings=tuple(_binding(entry, objects) for entry in slot.tables.bindings if _published(entry)),
+        lookups=tuple(_lookup(entry, objects) for entry in slot.tables.lookups if _published(entry)),
+        calls=tuple(sorted(_calls(slot, objects), key=lambda call: call.sequence)),
+        sites=_sites(slot, objects),
+    )
+
+
+def _published(row: EvidenceObject | EvidenceBinding | EvidenceLookup) -> bool:
+    return bool(row.entry.state == EVIDENCE_PUBLISHED)
+
+
+class _Objects:
+    """The slot's table of objects, by index."""
+
+    def __init__(self, slot: EvidenceSlot) -> None:
+        self.known = {
+            index: MappedObject(_text(row.path), _text(row.soname), row.base)
+            for index, row in enumerate(slot.tables.objects)
+            if _published(row)
+        }
+
+    def __getitem__(self, index: int) -> MappedObject:
+        return self.known.get(index, _UNKNOWN)
+
+    def location(self, index: int, offset: int, symbol: str | None = None) -> Location:
+        return Location(self[index].file, offset, symbol)
+
+
+def _text(value: bytes) -> str:
+    return value.decode("utf-8", "surrogateescape")
+
+
+def _function(number: int) -> str:
+    if number >= len(FUNCTIONS):
+        raise EvidenceError(f"the evidence is damaged: it names a function {number} of {len(FUNCTIONS)}")
+    return FUNCTIONS[number]
+
+
+def _binding(row: EvidenceBinding, objects: _Objects) -> Binding:
+    function = _function(row.function)
+    return Binding(
+        function=function,
+        caller=objects[row.caller].file,
+        callee=objects.location(row.callee, row.callee_offset, function),
+        via="plt" if row.via == EVIDENCE_VIA_PLT else "dlsym",
+    )
+
+
+def _lookup(row: EvidenceLookup, objects: _Objects) -> Lookup:
+    found = objects.location(row.found, row.found_offset, _function(row.target)) if row.found_offset else None
+    return Lookup(
+        function=_function(row.function),
+        name=_text(row.name),
+        version=row.version,
+        flags=row.flags,
+        code=row.code,
+        caller=objects.location(row.caller, row.caller_offset),
+        found=found,
+    )
+
+
+def _calls(slot: EvidenceSlot, objects: _Objects) -> Iterator[Call]:
+    for journal in (slot.batch, slot.per_copy):
+        for rows in (journal.first, journal.last):
+            for row in rows:
+                if row.outcome >> 32 in {CALL_IN_FLIGHT, CALL_RETURNED}:
+                    yield _call(row, objects)
+
+
+def _call(row: EvidenceCall, objects: _Objects) -> Call:
+    function = _function(row.function)
+    code = row.outcome & 0xFFFFFFFF
+    return Call(
+        sequence=row.sequence,
+        function=function,
+        caller=objects.location(row.caller, row.caller_offset),
+        callee=objects.location(row.callee, row.callee_offset, function),
+        given=row.given or None,
+        taken=parameters_taken(function, objects[row.callee]),
+        stream=row.stream if row.has_stream else None,
+        count=row.count,
+        returned=code if row.outcome >> 32 == CALL_RETURNED else None,
+        owner=owner_of(objects[row.callee]),
+        under_test=_is_under_test(objects[row.caller]),
+        thread=row.thread,
+    )
+
+
+def _is_under_test(caller: MappedObject) -> bool:
+    return owner_of(caller) is Owner.SHIM  # neither a runtime nor a driver
+
+
+def _sites(slot: EvidenceSlot, objects: _Objects) -> tuple[Site, ...]:
+    sites = []
+    for row in slot.sites:
+        if not row.key:
+            continue
+        caller, callee = objects[row.key >> 32 & 0xFFFF], objects[row.key >> 16 & 0xFFFF]
+        sites.append(
+            Site(
+                function=_function(row.key >> 48),
+                caller=caller.file,
+                callee=callee.file,
+                given=(row.key >> 8 & 0xFF) or None,
+                under_test=_is_under_test(caller),
+                calls=row.calls,
+                returned=row.returned,
+                errors=row.errors,
+            )
+        )
+    return tuple(sorted(sites, key=lambda site: (site.function, site.caller, site.callee, site.given or 0)))

@@ -1,0 +1,269 @@
+"""What the interposer saw in one process, as plain values: who called what, how, and what came of it.
+
+"The code under test" is every caller that is not itself a libcudart or a libcuda: a libcudart calls its
+driver too, and those calls are recorded, but they say nothing about an implementation.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Any, TypeVar
+
+from pytest_cudabatch.abi import BatchAbi
+from pytest_cudabatch.errors import EvidenceError
+
+__all__ = [
+    "Binding",
+    "Call",
+    "CopyPath",
+    "Evidence",
+    "Location",
+    "Lookup",
+    "MappedObject",
+    "Owner",
+    "Site",
+    "owner_of",
+]
+
+_RUNTIME = re.compile(r"libcudart\.so(?:\.(\d+))?")
+_DRIVER = re.compile(r"libcuda\.so(?:\.\d+)*")
+_BATCH = re.compile(r"cu(?:da)?MemcpyBatchAsync(_v2)?(?:_ptsz)?")
+
+
+class CopyPath(enum.Enum):
+    """How the bytes went."""
+
+    BATCH = "batch"
+    FALLBACK = "fallback"
+    NONE = "none"
+    UNKNOWN = "unknown"
+
+
+class Owner(str, enum.Enum):
+    """Whose function was called. A shim is any other library that defines it, such as a GPU-sharing layer."""
+
+    RUNTIME = "runtime"
+    DRIVER = "driver"
+    SHIM = "shim"
+
+
+@dataclass(frozen=True)
+class MappedObject:
+    """A mapped file that the evidence mentions. ``soname`` is "" where it has none."""
+
+    file: str
+    soname: str
+    base: int
+
+    @property
+    def name(self) -> str:
+        """What the dynamic linker knows it by: the SONAME, else the file's name."""
+        return self.soname or PurePath(self.file).name
+
+    @property
+    def runtime_major(self) -> int | None:
+        """12 for libcudart.so.12; None for what is no libcudart, or says no version."""
+        match = _RUNTIME.match(self.name)
+        return int(match[1]) if match and match[1] else None
+
+
+def owner_of(mapped: MappedObject) -> Owner:
+    """Judge a library by its SONAME, which stays when a file is renamed or versioned."""
+    if _RUNTIME.match(mapped.name):
+        return Owner.RUNTIME
+    return Owner.DRIVER if _DRIVER.fullmatch(mapped.name) else Owner.SHIM
+
+
+@dataclass(frozen=True)
+class Location:
+    """A place in a file: ``offset`` as nm and addr2line count it; ``symbol`` where it is known."""
+
+    file: str
+    offset: int
+    symbol: str | None = None
+
+
+@dataclass(frozen=True)
+class Call:
+    """One copy call. ``returned`` is None where the call never returned.
+
+    ``given`` is how many parameters a batch call was made with, ``taken`` how many the called function has;
+    None where that is not known, and always for a single copy. ``count`` is in descriptors.
+    """
+
+    sequence: int
+    function: str
+    caller: Location
+    callee: Location
+    given: int | None
+    taken: int | None
+    stream: int | None
+    count: int | None
+    returned: int | None
+    owner: Owner
+    under_test: bool
+    thread: int
+
+    @property
+    def is_batch(self) -> bool:
+        """Whether this is a batch call, not a single copy."""
+        return _BATCH.fullmatch(self.function) is not None
+
+
+@dataclass(frozen=True)
+class Lookup:
+    """One answer of cuGetProcAddress or cudaGetDriverEntryPoint about a watched name.
+
+    ``version`` is what was asked for (12080 is CUDA 12.8), 0 where the function has no such parameter.
+    ``found`` is None for an error and for a success with NULL.
+    """
+
+    function: str
+    name: str
+    version: int
+    flags: int
+    code: int
+    caller: Location
+    found: Location | None
+
+
+@dataclass(frozen=True)
+class Binding:
+    """The dynamic linker gave ``caller`` (a file) the function's address, for its PLT or by dlsym."""
+
+    function: str
+    caller: str
+    callee: Location
+    via: str
+
+
+@dataclass(frozen=True)
+class Site:
+    """Counts of all calls alike, also of those that are no longer kept in full. ``errors`` returned not 0."""
+
+    function: str
+    caller: str
+    callee: str
+    given: int | None
+    under_test: bool
+    calls: int
+    returned: int
+    errors: int
+
+    @property
+    def is_batch(self) -> bool:
+        """Whether these are batch calls, not single copies."""
+        return _BATCH.fullmatch(self.function) is not None
+
+
+def parameters_taken(function: str, callee: MappedObject) -> int | None:
+    """How many parameters the called batch function has: by its owner's version, or by its driver name."""
+    match = _BATCH.fullmatch(function)
+    if match is None:
+        return None
+    if function.startswith("cuda"):
+        major = callee.runtime_major
+        return None if major is None else (9 if major <= 12 else 8)
+    return 8 if match[1] else 9
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """One process's evidence. Without ``recorded`` the interposer was not at work and nothing is known.
+
+    ``calls`` holds the first and last calls of each kind; ``sites`` counts all. ``lost`` is how often
+    something watched could not be recorded: above 0 the evidence is incomplete.
+    """
+
+    recorded: bool
+    lost: int
+    objects: tuple[MappedObject, ...]
+    bindings: tuple[Binding, ...]
+    lookups: tuple[Lookup, ...]
+    calls: tuple[Call, ...]
+    sites: tuple[Site, ...]
+
+    def batch_calls(self) -> tuple[Call, ...]:
+        """Return the batch calls of the code under test, in order, as far as they are kept in full."""
+        return tuple(call for call in self.calls if call.under_test and call.is_batch)
+
+    @property
+    def batch_count(self) -> int:
+        """How many batch calls the code under test made."""
+        return sum(site.calls for site in self.sites if site.under_test and site.is_batch)
+
+    @property
+    def per_copy_count(self) -> int:
+        """How many single asynchronous copies the code under test made."""
+        return sum(site.calls for site in self.sites if site.under_test and not site.is_batch)
+
+    @property
+    def path(self) -> CopyPath:
+        """How the bytes went. Any single copy makes it a fallback; a batch counts when it returned 0."""
+        if not self.recorded or self.lost:
+            return CopyPath.UNKNOWN
+        if self.per_copy_count:
+            return CopyPath.FALLBACK
+        batches = (site for site in self.sites if site.under_test and site.is_batch)
+        return CopyPath.BATCH if any(site.returned > site.errors for site in batches) else CopyPath.NONE
+
+    @property
+    def abi_called(self) -> BatchAbi | None:
+        """The ABI by which the code under test called; None where it used both, neither, or it is unknown."""
+        given = {site.given for site in self.sites if site.under_test and site.is_batch and site.given}
+        return BatchAbi.of_parameters(given.pop()) if len(given) == 1 else None
+
+    @property
+    def mismatches(self) -> tuple[Call, ...]:
+        """Batch calls of the code under test with another number of parameters than the function has."""
+        return tuple(
+            call for call in self.batch_calls() if call.given and call.taken and call.given != call.taken
+        )
+
+    @property
+    def in_flight(self) -> tuple[Call, ...]:
+        """The calls, by anybody, that had not returned at the end; the innermost of a thread comes last."""
+        return tuple(call for call in self.calls if call.returned is None)
+
+    @property
+    def last_call(self) -> Call | None:
+        """The latest call of the code under test that had not returned at the end."""
+        return next((call for call in reversed(self.in_flight) if call.under_test), None)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the same as JSON values, for crossing processes."""
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Evidence:
+        """Read what to_json wrote. Raises EvidenceError for anything else."""
+        try:
+            return cls(
+                recorded=bool(value["recorded"]),
+                lost=int(value["lost"]),
+                objects=_rows(MappedObject, value["objects"]),
+                bindings=_rows(Binding, value["bindings"]),
+                lookups=_rows(Lookup, value["lookups"]),
+                calls=_rows(Call, value["calls"]),
+                sites=_rows(Site, value["sites"]),
+            )
+        except (KeyError, TypeError, ValueError) as problem:
+            raise EvidenceError(f"not evidence as to_json writes it: {problem!r}") from problem
+
+
+_Row = TypeVar("_Row")
+
+
+def _rows(kind: type[_Row], values: Sequence[Mapping[str, Any]]) -> tuple[_Row, ...]:
+    return tuple(kind(**{name: _value(name, value) for name, value in row.items()}) for row in values)
+
+
+def _value(name: str, value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return Location(**value)
+    return Owner(value) if name == "owner" else value

@@ -1,0 +1,208 @@
+"""The mapped file through which processes hand over evidence, and the environment that makes them do it."""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+import struct
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+
+from pytest_cudabatch import native
+from pytest_cudabatch.errors import EvidenceError, InstallationError
+from pytest_cudabatch.interposer.decoding import decode
+from pytest_cudabatch.interposer.evidence import Evidence
+from pytest_cudabatch.interposer.layout import (
+    EVIDENCE_HEADER_SIZE,
+    EVIDENCE_MAGIC,
+    EVIDENCE_SLOTS_MAX,
+    EVIDENCE_VERSION,
+    EvidenceHeader,
+    EvidenceSlot,
+)
+
+__all__ = ["EvidenceFile", "environment"]
+
+_LIBRARY = "libcudabatch_interposer.so"
+_STATIC_TLS = "glibc.rtld.optional_static_tls"
+_STATIC_TLS_BYTES = 16384
+"""With an audit library, glibc leaves 1.7 KB for preloaded libraries' initial-exec TLS: few for jemalloc."""
+
+_SLOT_SIZE = -(-ctypes.sizeof(EvidenceSlot) // mmap.PAGESIZE) * mmap.PAGESIZE
+_GENERATIONS = 1 << 16
+_CLAIM = struct.Struct("@Q")  # native, so that it is written by one store
+
+
+class EvidenceFile:
+    """An open evidence file. Close it, or use it as a context manager.
+
+    The supervisor creates it and clears slots; a process that is to be recorded claims one. All methods
+    raise EvidenceError for a slot that the file does not have.
+    """
+
+    def __init__(self, path: Path, mapping: mmap.mmap) -> None:
+        """Take over ``mapping``; use ``create`` or ``open``."""
+        self.path = path
+        self.slots = int(EvidenceHeader.from_buffer_copy(mapping).slot_count)
+        """How many slots the file has."""
+        self._mapping = mapping
+
+    @classmethod
+    def create(cls, path: Path, slots: int = 16) -> EvidenceFile:
+        """Make a new file with empty slots. Raises EvidenceError where ``path`` exists or is not writable."""
+        if not 1 <= slots <= EVIDENCE_SLOTS_MAX:
+            raise EvidenceError(f"an evidence file has 1 to {EVIDENCE_SLOTS_MAX} slots, not {slots}")
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            try:
+                os.truncate(descriptor, EVIDENCE_HEADER_SIZE + slots * _SLOT_SIZE)
+                mapping = mmap.mmap(descriptor, 0)
+            finally:
+                os.close(descriptor)
+        except OSError as problem:
+            raise EvidenceError(f"cannot create the evidence file {path}: {problem.strerror}") from problem
+        header = EvidenceHeader(
+            magic=EVIDENCE_MAGIC,
+            version=EVIDENCE_VERSION,
+            header_size=EVIDENCE_HEADER_SIZE,
+            slot_count=slots,
+            slot_size=_SLOT_SIZE,
+        )
+        mapping[: ctypes.sizeof(header)] = bytes(header)
+        return cls(path, mapping)
+
+    @classmethod
+    def open(cls, path: Path) -> EvidenceFile:
+        """Open a file that ``create`` made. Raises EvidenceError where it is none or has another layout."""
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+            try:
+                size = os.fstat(descriptor).st_size
+                if size < EVIDENCE_HEADER_SIZE:
+                    raise EvidenceError(f"{path} is no evidence file: it has only {size} bytes")
+                mapping = mmap.mmap(descriptor, 0)
+            finally:
+                os.close(descriptor)
+        except OSError as problem:
+            raise EvidenceError(f"cannot open the evidence file {path}: {problem.strerror}") from problem
+        fault = _layout_fault(EvidenceHeader.from_buffer_copy(mapping), size)
+        if fault:
+            mapping.close()
+            raise EvidenceError(f"{path} {fault}")
+        return cls(path, mapping)
+
+    def clear(self, slot: int) -> None:
+        """Empty a slot and take it from its process, which records nothing from then on.
+
+        The process should have ended, or be the caller: a call of its other threads may still be writing.
+        """
+        start = self._start(slot)
+        self._set_claim(slot, 0)
+        self._mapping[start : start + _SLOT_SIZE] = bytes(_SLOT_SIZE)
+
+    def claim(self, slot: int, pid: int | None = None) -> None:
+        """Give a cleared slot to a process (the calling one by default), which gives up any other slot.
+
+        Recording begins with that process's next binding, look-up or watched call; for the calling process
+        it has begun when this returns. Bindings made before are in the slot too.
+        """
+        self._start(slot)
+        owner = os.getpid() if pid is None else pid
+        for other in range(self.slots):
+            if other != slot and self.owner(other) == owner:
+                self._set_claim(other, 0)
+        self._set_claim(slot, owner)
+        if owner == os.getpid():
+            _look_up_a_symbol()
+
+    def owner(self, slot: int) -> int | None:
+        """Return the pid of the process that has the slot, or None."""
+        self._start(slot)
+        return self._claim_word(slot) & 0xFFFFFFFF or None
+
+    def read(self, slot: int) -> Evidence:
+        """Return a slot's evidence so far. The process may be running, gone, or killed at any point."""
+        start = self._start(slot)
+        return decode(EvidenceSlot.from_buffer_copy(self._mapping[start : start + _SLOT_SIZE]))
+
+    def close(self) -> None:
+        """Unmap the file, which stays. A process that records into it goes on doing so."""
+        self._mapping.close()
+
+    def __enter__(self) -> EvidenceFile:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _start(self, slot: int) -> int:
+        if not 0 <= slot < self.slots:
+            raise EvidenceError(f"{self.path} has the slots 0 to {self.slots - 1}, not {slot}")
+        return EVIDENCE_HEADER_SIZE + slot * _SLOT_SIZE
+
+    def _claim_word(self, slot: int) -> int:
+        return int(_CLAIM.unpack_from(self._mapping, _claim_offset(slot))[0])
+
+    def _set_claim(self, slot: int, pid: int) -> None:
+        """Write a claim of a new generation (without an owner for pid 0) as one aligned 64-bit word."""
+        generation = ((self._claim_word(slot) >> 48) + 1) % _GENERATIONS
+        _CLAIM.pack_into(self._mapping, _claim_offset(slot), pid | slot << 32 | generation << 48)
+
+
+def _claim_offset(slot: int) -> int:
+    return int(EvidenceHeader.claims.offset) + slot * _CLAIM.size
+
+
+def _layout_fault(header: EvidenceHeader, size: int) -> str:
+    """Say why a file of ``size`` bytes with this header is not an evidence file of ours; "" if it is."""
+    if header.magic != EVIDENCE_MAGIC:
+        return "is no evidence file"
+    found = (header.version, header.header_size, header.slot_size)
+    if found != (EVIDENCE_VERSION, EVIDENCE_HEADER_SIZE, _SLOT_SIZE):
+        return f"was made by another version of pytest-cudabatch (layout {found})"
+    if size != EVIDENCE_HEADER_SIZE + header.slot_count * _SLOT_SIZE:
+        return f"has {size} bytes, which does not fit {header.slot_count} slots"
+    return ""
+
+
+def _look_up_a_symbol() -> None:
+    """Make the dynamic linker bind something, at which the interposer notices the claim."""
+    ctypes.CDLL(None)["getpid"]
+
+
+def environment(path: Path, base: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """Return the variables that make a new process record into the evidence file at ``path``.
+
+    ``LD_AUDIT`` and ``GLIBC_TUNABLES`` of ``base`` are kept and extended. Raises InstallationError where the
+    library is missing, or lies at a path that LD_AUDIT cannot express.
+    """
+    library = str(native.library(_LIBRARY))
+    if ":" in library:
+        raise InstallationError(f"LD_AUDIT separates paths by ':', so the library cannot lie at {library}")
+    return {
+        "LD_AUDIT": _with_library(base.get("LD_AUDIT", ""), library),
+        "CUDABATCH_EVIDENCE": str(path.absolute()),
+        "GLIBC_TUNABLES": _with_static_tls(base.get("GLIBC_TUNABLES", "")),
+    }
+
+
+def _with_library(audit: str, library: str) -> str:
+    present = [entry for entry in audit.split(":") if entry]
+    return ":".join(present if library in present else [*present, library])
+
+
+def _with_static_tls(tunables: str) -> str:
+    """Ask for room for static TLS, unless the caller asked for as much or more."""
+    entries = [entry for entry in tunables.split(":") if entry]
+    asked = [entry.partition("=")[2] for entry in entries if entry.partition("=")[0] == _STATIC_TLS]
+    if any(size.isdecimal() and int(size) >= _STATIC_TLS_BYTES for size in asked):
+        return tunables
+    kept = [entry for entry in entries if entry.partition("=")[0] != _STATIC_TLS]
+    return ":".join([*kept, f"{_STATIC_TLS}={_STATIC_TLS_BYTES}"])

@@ -1,0 +1,195 @@
+"""The evidence file's layout: ctypes mirrors of the structures in native/interposer/evidence.h.
+
+The C header is the original; the library exports its numbers and a test compares them with these classes.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from ctypes import c_char, c_int32, c_uint8, c_uint16, c_uint32, c_uint64
+
+__all__ = [
+    "CALL_IN_FLIGHT",
+    "CALL_RETURNED",
+    "EVIDENCE_HEADER_SIZE",
+    "EVIDENCE_MAGIC",
+    "EVIDENCE_NO_OBJECT",
+    "EVIDENCE_PUBLISHED",
+    "EVIDENCE_SLOTS_MAX",
+    "EVIDENCE_VERSION",
+    "EVIDENCE_VIA_DLSYM",
+    "EVIDENCE_VIA_PLT",
+    "FUNCTIONS",
+    "EvidenceBinding",
+    "EvidenceCall",
+    "EvidenceEntry",
+    "EvidenceHeader",
+    "EvidenceJournal",
+    "EvidenceLookup",
+    "EvidenceObject",
+    "EvidenceSite",
+    "EvidenceSlot",
+    "EvidenceTables",
+]
+
+EVIDENCE_MAGIC = int.from_bytes(b"evident1", "little")
+EVIDENCE_VERSION = 1
+EVIDENCE_HEADER_SIZE = 4096
+EVIDENCE_SLOTS_MAX = 256
+EVIDENCE_NO_OBJECT = 0xFFFF
+EVIDENCE_PUBLISHED = 2
+EVIDENCE_VIA_PLT = 1
+EVIDENCE_VIA_DLSYM = 2
+CALL_IN_FLIGHT = 2
+CALL_RETURNED = 3
+
+FUNCTIONS = (
+    "cudaMemcpyBatchAsync",
+    "cudaMemcpyBatchAsync_ptsz",
+    "cuMemcpyBatchAsync",
+    "cuMemcpyBatchAsync_ptsz",
+    "cuMemcpyBatchAsync_v2",
+    "cuMemcpyBatchAsync_v2_ptsz",
+    "cudaMemcpyAsync",
+    "cudaMemcpyAsync_ptsz",
+    "cuMemcpyAsync",
+    "cuMemcpyAsync_ptsz",
+    "cuMemcpyHtoDAsync_v2",
+    "cuMemcpyHtoDAsync_v2_ptsz",
+    "cuMemcpyDtoHAsync_v2",
+    "cuMemcpyDtoHAsync_v2_ptsz",
+    "cuMemcpyDtoDAsync_v2",
+    "cuMemcpyDtoDAsync_v2_ptsz",
+    "cudaStreamCreate",
+    "cudaStreamCreateWithFlags",
+    "cudaStreamCreateWithPriority",
+    "cuStreamCreate",
+    "cuStreamCreateWithPriority",
+    "cudaStreamDestroy",
+    "cuStreamDestroy",
+    "cuStreamDestroy_v2",
+    "cuGetProcAddress",
+    "cuGetProcAddress_v2",
+    "cudaGetDriverEntryPoint",
+    "cudaGetDriverEntryPoint_ptsz",
+    "cudaGetDriverEntryPointByVersion",
+    "cudaGetDriverEntryPointByVersion_ptsz",
+)
+"""Names of the watched functions, by the number that evidence holds (native/interposer/functions.c)."""
+
+
+class EvidenceEntry(ctypes.Structure):
+    """The first word of a table's entry: whether it is published."""
+
+    _fields_ = (("state", c_uint32), ("reserved", c_uint32))
+
+
+class EvidenceObject(ctypes.Structure):
+    """A mapped ELF object."""
+
+    _fields_ = (
+        ("entry", EvidenceEntry),
+        ("base", c_uint64),
+        ("path", c_char * 512),
+        ("soname", c_char * 64),
+    )
+
+
+class EvidenceBinding(ctypes.Structure):
+    """The dynamic linker gave an object the address of a watched function."""
+
+    _fields_ = (
+        ("entry", EvidenceEntry),
+        ("function", c_uint16),
+        ("caller", c_uint16),
+        ("callee", c_uint16),
+        ("via", c_uint16),
+        ("callee_offset", c_uint64),
+    )
+
+
+class EvidenceLookup(ctypes.Structure):
+    """One answer of a look-up function about a watched name."""
+
+    _fields_ = (
+        ("entry", EvidenceEntry),
+        ("function", c_uint16),
+        ("caller", c_uint16),
+        ("found", c_uint16),
+        ("target", c_uint16),
+        ("version", c_uint32),
+        ("code", c_int32),
+        ("flags", c_uint64),
+        ("caller_offset", c_uint64),
+        ("found_offset", c_uint64),
+        ("name", c_char * 64),
+    )
+
+
+class EvidenceCall(ctypes.Structure):
+    """One copy call; ``outcome`` holds how far it came and, in the low half, its return code."""
+
+    _fields_ = (
+        ("outcome", c_uint64),
+        ("sequence", c_uint64),
+        ("function", c_uint16),
+        ("caller", c_uint16),
+        ("callee", c_uint16),
+        ("given", c_uint8),
+        ("has_stream", c_uint8),
+        ("caller_offset", c_uint64),
+        ("callee_offset", c_uint64),
+        ("stream", c_uint64),
+        ("count", c_uint64),
+        ("thread", c_uint64),
+    )
+
+
+class EvidenceJournal(ctypes.Structure):
+    """The first calls of one kind, and a ring of the last ones."""
+
+    _fields_ = (("begun", c_uint64), ("first", EvidenceCall * 64), ("last", EvidenceCall * 64))
+
+
+class EvidenceSite(ctypes.Structure):
+    """Counters of all calls with the same function, caller, callee and arity."""
+
+    _fields_ = (("key", c_uint64), ("calls", c_uint64), ("returned", c_uint64), ("errors", c_uint64))
+
+
+class EvidenceTables(ctypes.Structure):
+    """What is known before a slot is claimed."""
+
+    _fields_ = (
+        ("objects", EvidenceObject * 64),
+        ("bindings", EvidenceBinding * 128),
+        ("lookups", EvidenceLookup * 128),
+    )
+
+
+class EvidenceSlot(ctypes.Structure):
+    """One process's evidence."""
+
+    _fields_ = (
+        ("attached", c_uint32),
+        ("lost", c_uint32),
+        ("sequence", c_uint64),
+        ("tables", EvidenceTables),
+        ("sites", EvidenceSite * 256),
+        ("batch", EvidenceJournal),
+        ("per_copy", EvidenceJournal),
+    )
+
+
+class EvidenceHeader(ctypes.Structure):
+    """The file's first page; a claim is pid | slot << 32 | generation << 48, or 0."""
+
+    _fields_ = (
+        ("magic", c_uint64),
+        ("version", c_uint32),
+        ("header_size", c_uint32),
+        ("slot_count", c_uint32),
+        ("slot_size", c_uint32),
+        ("reserved", c_uint64),
+        ("claims", c_uint64 * EVIDENCE_SLOTS_MAX),
+    )

@@ -1,0 +1,88 @@
+/*
+ * Code under test in miniature. It gets the batch function in the way that OBTAIN says and calls it with the
+ * words that it is given, so that a test decides about every parameter. A call with one word more than the
+ * function's parameters decides about the stack behind them too.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#define LINKED 1
+#define BY_DEFAULT 2
+#define BY_HANDLE 3
+#define BY_VERSION 4
+#define BY_LOOKUP 5
+#define BY_ENTRY_POINT 6
+
+typedef int call10(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t,
+                   uint64_t);
+
+#if OBTAIN == LINKED
+extern int linked10(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t,
+                    uint64_t) __asm__("cudaMemcpyBatchAsync");
+#endif
+
+static int look_up_version = 12080;
+static uint64_t look_up_flags = 0;
+
+void caller_ask(int version, uint64_t flags)
+{
+    look_up_version = version;
+    look_up_flags = flags;
+}
+
+#if OBTAIN != LINKED
+static void *obtain(void)
+{
+#if OBTAIN == BY_DEFAULT
+    return dlsym(RTLD_DEFAULT, "cudaMemcpyBatchAsync");
+#elif OBTAIN == BY_HANDLE
+    return dlsym(dlopen(getenv("TEST_LIBCUDART"), RTLD_NOW | RTLD_NOLOAD), "cudaMemcpyBatchAsync");
+#elif OBTAIN == BY_VERSION
+    return dlvsym(RTLD_DEFAULT, "cudaMemcpyBatchAsync", getenv("TEST_VERSION_NODE"));
+#elif OBTAIN == BY_LOOKUP
+    int (*look_up)(const char *, void **, int, uint64_t, int *) = dlsym(RTLD_DEFAULT, "cuGetProcAddress_v2");
+    void *found = NULL;
+    int status;
+    return look_up("cuMemcpyBatchAsync", &found, look_up_version, look_up_flags, &status) == 0 ? found : NULL;
+#elif OBTAIN == BY_ENTRY_POINT
+    int (*look_up)(const char *, void **, uint64_t, int *) = dlsym(RTLD_DEFAULT, "cudaGetDriverEntryPoint");
+    void *found = NULL;
+    int status;
+    return look_up("cuMemcpyBatchAsync", &found, look_up_flags, &status) == 0 ? found : NULL;
+#endif
+}
+#endif
+
+static int errno_after;
+
+int caller_errno_after(void) { return errno_after; }
+
+/* Ten words: all parameters of either ABI and at least one stack word behind. -1: the function is not there. */
+__attribute__((noinline)) int caller_copy(const uint64_t *w)
+{
+#if OBTAIN == LINKED
+    errno = 77;
+    int code = linked10(w[0], w[1], w[2], w[3], w[4], w[5], w[6], w[7], w[8], w[9]);
+#else
+    call10 *copy = (call10 *)obtain();
+    if (copy == NULL)
+        return -1;
+    errno = 77;
+    int code = copy(w[0], w[1], w[2], w[3], w[4], w[5], w[6], w[7], w[8], w[9]);
+#endif
+    errno_after = errno;
+    return code;
+}
+
+/* As caller_copy, with a failIdx that is a local variable; its value afterwards goes to *fail. */
+int caller_copy_failing(const uint64_t *w, uint64_t *fail)
+{
+    volatile uint64_t local = 0xdead;
+    uint64_t words[10] = {w[0], w[1], w[2], w[3], w[4], w[5], w[6], (uint64_t)&local, w[8], w[9]};
+    int code = caller_copy(words);
+    *fail = local;
+    return code;
+}

@@ -1,0 +1,77 @@
+"""evidence.h is the truth: the numbers that the library was built with are those of the Python mirror."""
+
+from __future__ import annotations
+
+import ctypes
+from ctypes import c_char, c_char_p, c_uint32, c_uint64
+
+import pytest
+
+from pytest_cudabatch import native
+from pytest_cudabatch.interposer import layout
+
+STRUCTURES = {
+    "evidence_entry": layout.EvidenceEntry,
+    "evidence_object": layout.EvidenceObject,
+    "evidence_binding": layout.EvidenceBinding,
+    "evidence_lookup": layout.EvidenceLookup,
+    "evidence_call": layout.EvidenceCall,
+    "evidence_journal": layout.EvidenceJournal,
+    "evidence_site": layout.EvidenceSite,
+    "evidence_tables": layout.EvidenceTables,
+    "evidence_slot": layout.EvidenceSlot,
+    "evidence_header": layout.EvidenceHeader,
+}
+
+NUMBERS = (
+    "EVIDENCE_MAGIC",
+    "EVIDENCE_VERSION",
+    "EVIDENCE_HEADER_SIZE",
+    "EVIDENCE_SLOTS_MAX",
+    "EVIDENCE_NO_OBJECT",
+    "EVIDENCE_PUBLISHED",
+    "EVIDENCE_VIA_PLT",
+    "EVIDENCE_VIA_DLSYM",
+    "CALL_IN_FLIGHT",
+    "CALL_RETURNED",
+)
+
+
+class LayoutFact(ctypes.Structure):
+    _fields_ = (("name", c_char * 56), ("value", c_uint64))
+
+
+@pytest.fixture(scope="module")
+def library() -> ctypes.CDLL:
+    return ctypes.CDLL(str(native.library("libcudabatch_interposer.so")))
+
+
+def facts_of(library: ctypes.CDLL) -> dict[str, int]:
+    table = (LayoutFact * 200).in_dll(library, "cudabatch_layout")
+    facts: dict[str, int] = {}
+    for row in table:
+        if not row.name:
+            return facts
+        facts[row.name.decode()] = row.value
+    raise AssertionError("the table of layout facts has no end")
+
+
+def mirrored() -> dict[str, int]:
+    facts: dict[str, int] = {name: getattr(layout, name) for name in NUMBERS}
+    for name, structure in STRUCTURES.items():
+        facts[name] = ctypes.sizeof(structure)
+        for field in structure._fields_:
+            facts[f"{name}.{field[0]}"] = getattr(structure, field[0]).offset
+    return facts
+
+
+def test_python_mirrors_every_number_of_the_c_header(library: ctypes.CDLL) -> None:
+    assert mirrored() == facts_of(library)
+
+
+def test_python_names_the_functions_by_the_same_numbers(library: ctypes.CDLL) -> None:
+    library.cudabatch_function_name.argtypes = (c_uint32,)
+    library.cudabatch_function_name.restype = c_char_p
+    count = len(layout.FUNCTIONS)
+    names = [library.cudabatch_function_name(number) for number in range(count + 1)]
+    assert names == [*(name.encode() for name in layout.FUNCTIONS), None]

@@ -14,7 +14,7 @@ from pytest_cudabatch.cells.outcome import (
 )
 from pytest_cudabatch.cells.payload import PAYLOAD
 from pytest_cudabatch.cells.protocol import Json, Phase
-from pytest_cudabatch.cells.reports import complete_reports
+from pytest_cudabatch.cells.reports import complete_reports, failure_representation
 from pytest_cudabatch.cells.supervisor import Zygote
 
 __all__ = [
@@ -33,4 +33,5 @@ __all__ = [
     "RecordedWarning",
     "Zygote",
     "complete_reports",
+    "failure_representation",
 ]

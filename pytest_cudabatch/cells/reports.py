@@ -12,7 +12,7 @@ from pytest_cudabatch.cells.outcome import CollectedItem, Location, Outcome
 from pytest_cudabatch.cells.protocol import PHASES
 from pytest_cudabatch.errors import CellError
 
-__all__ = ["complete_reports"]
+__all__ = ["complete_reports", "failure_representation"]
 
 _When: TypeAlias = Literal["setup", "call", "teardown"]
 
@@ -31,8 +31,8 @@ def complete_reports(
     An end that was not announced fails in its phase with ``failure_text`` (at exit: in teardown), or is
     xfailed where a marker of the test expects it; set-up, call and teardown are then complete, as
     terminal and JUnit need them. Captured text is added in the sections that they know. ``nodeid`` and
-    ``location`` replace those of the zygote's rootdir. Raises CellError for a report of a type that no
-    plugin of this process knows.
+    ``location`` replace those of the zygote's rootdir. Raises CellError for a report that no plugin of this
+    process can read.
     """
     nodeid, location = nodeid or item.nodeid, location or item.location
     reports = [_restore(data, config, nodeid, location) for data in outcome.reports]
@@ -48,9 +48,13 @@ def _restore(
     data: dict[str, Any], config: pytest.Config, nodeid: str, location: Location
 ) -> pytest.TestReport:
     data = {**data, "nodeid": nodeid, "location": location}
-    report = config.hook.pytest_report_from_serializable(config=config, data=data)
+    try:
+        report = config.hook.pytest_report_from_serializable(config=config, data=data)
+    except (AssertionError, AttributeError, KeyError, TypeError, ValueError) as error:
+        # pytest asserts that it knows the type, and takes the rest on trust
+        raise CellError(f"{nodeid}: it sent a report that cannot be read: {error!r}") from error
     if not isinstance(report, pytest.TestReport):
-        raise CellError(f"{nodeid}: no plugin here reads a report of type {data.get('$report_type')!r}")
+        raise CellError(f"{nodeid}: it sent a report of type {data.get('$report_type')!r}")
     return report
 
 
@@ -111,7 +115,7 @@ class _Completion:
         replaced = self._sent.get(phase)
         if replaced is not None and replaced.failed:
             text = f"{text}\n\n{replaced.longreprtext}"
-        failure = self._report(phase, longrepr=_longrepr(text, self._location))
+        failure = self._report(phase, longrepr=failure_representation(text, self._location))
         spent = sum(report.duration for report in self._sent.values() if report is not replaced)
         failure.duration = max(0.0, self._outcome.seconds - spent)
         if self._outcome.expected_failure is None:
@@ -138,13 +142,14 @@ class _Completion:
         )
 
 
-def _longrepr(text: str, location: Location) -> Any:
+def failure_representation(text: str, location: Location) -> Any:
     """Return the representation of a failure that points at the test.
 
     Its first line reaches pytest's summary and JUnit's message, which that of a plain string does not.
     """
     file, line, name = location
-    code = _fail.__code__.replace(co_filename=file, co_firstlineno=(line or 0) + 1, co_name=name)
+    # _fail raises in its second line: that is to be the test's first one, and ``line`` counts from 0.
+    code = _fail.__code__.replace(co_filename=file, co_firstlineno=line or 0, co_name=name)
     try:
         types.FunctionType(code, {})(pytest.fail.Exception(text, pytrace=False))
     except pytest.fail.Exception as failure:

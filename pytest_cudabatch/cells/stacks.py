@@ -6,7 +6,10 @@ import re
 
 __all__ = ["without_runner"]
 
-_RUNNER_FRAME = re.compile(r'  File "(?:.*/(?:_pytest|pluggy|pytest|pytest_cudabatch/cells)/|<frozen runpy>)')
+_RUNNER_FRAME = re.compile(
+    r'  File "(?:.*/(?:_pytest|pluggy|pytest|pytest_cudabatch/cells)/'
+    r'|.*/runpy\.py"|<frozen runpy>)'  # a file up to Python 3.10
+)
 
 
 def without_runner(dump: str) -> str:

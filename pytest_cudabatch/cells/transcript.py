@@ -124,6 +124,9 @@ class Transcript:
 
     def _take_done(self, body: dict[str, Any]) -> None:
         stdout, stderr = fields(body, stdout=int, stderr=int)
+        missing = {"setup", "teardown"} - {report["when"] for report in self.reports}
+        if missing:  # whatever a test does, pytest reports these two
+            raise ProtocolError(f"done without a report of {' and '.join(sorted(missing))}")
         self._mark("exit", stdout, stderr)
 
     def _mark(self, phase: Phase, stdout: int, stderr: int) -> None:

@@ -20,7 +20,8 @@ static bool reserve_pages(void)
     if (pages != NULL)
         return true;
     page_size = (size_t)sysconf(_SC_PAGESIZE);
-    void *reserved = mmap(NULL, HANDLE_LIMIT * page_size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+    void *reserved = mmap(NULL, HANDLE_LIMIT * page_size, PROT_NONE, flags, -1, 0);
     if (reserved == MAP_FAILED)
         return false;
     pages = reserved;

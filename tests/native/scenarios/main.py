@@ -1,0 +1,15 @@
+"""Runs one scenario in this process: ``main.py NAME REQUEST``; see tests/native/processes.py."""
+
+from __future__ import annotations
+
+import batch
+import memory
+import processes
+import streams
+import versions
+from simulated import main
+
+__all__ = ["batch", "memory", "processes", "streams", "versions"]  # imported for the scenarios they register
+
+if __name__ == "__main__":
+    main()

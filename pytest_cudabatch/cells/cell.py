@@ -126,7 +126,7 @@ def _watch(child: _Child, transcript: Transcript, limit: float) -> bool:
         return False
     # The signal may wake the test; what it does from here on is not in time.
     transcript.close()
-    signal.pidfd_send_signal(child.process, STACKS_SIGNAL)
+    _send(child, STACKS_SIGNAL)
     if not _ends_before(time.monotonic() + STACKS_LIMIT, poll, child, transcript):
         _kill(child)
         if not _ends_before(time.monotonic() + KILL_LIMIT, poll, child, transcript):
@@ -158,8 +158,12 @@ def _kill(child: _Child) -> None:
     # Both: before the child has a session of its own, there is no such group.
     with contextlib.suppress(ProcessLookupError):
         os.killpg(child.pid, signal.SIGKILL)
-    with contextlib.suppress(ProcessLookupError):
-        signal.pidfd_send_signal(child.process, signal.SIGKILL)
+    _send(child, signal.SIGKILL)
+
+
+def _send(child: _Child, number: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError):  # it has ended, and with its zygote gone it was reaped too
+        signal.pidfd_send_signal(child.process, number)
 
 
 def _reap(zygote: RunningZygote, child: _Child) -> tuple[int, int]:

@@ -16,7 +16,6 @@ from typing import Any, NoReturn
 import pytest
 
 from pytest_cudabatch.cells.payload import PAYLOAD
-from pytest_cudabatch.cells.processes import die_with_parent
 from pytest_cudabatch.cells.protocol import STACKS_SIGNAL, Json, encode_line
 from pytest_cudabatch.cells.xfail import expected_failure
 
@@ -59,7 +58,6 @@ def run(request: Request, variables: Mapping[str, str | None]) -> NoReturn:
 
 def _take_place(request: Request, variables: Mapping[str, str | None]) -> None:
     os.setsid()
-    die_with_parent()
     for name, value in variables.items():
         if value is None:
             os.environ.pop(name, None)

@@ -28,9 +28,14 @@ KILL_LIMIT = 5.0
 """Seconds for killed processes to be gone. Longer means one that the kernel cannot end."""
 
 
-def die_with_parent() -> None:
-    """Have the kernel kill this process when the thread that made it ends."""
+def die_with_parent(parent: int | None = None) -> None:
+    """Have the kernel kill this process when the thread that made it ends.
+
+    ``parent`` is its process where it is known: if that has ended already, this process ends here.
+    """
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if parent is not None and os.getppid() != parent:
+        os.kill(os.getpid(), signal.SIGKILL)
 
 
 def outlive_parent() -> None:

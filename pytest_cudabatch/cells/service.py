@@ -84,21 +84,23 @@ class Service:
         send(self._conversation, "refused", {"reason": reason})
 
     def _fork(self, request: child.Request) -> None:
+        own = os.getpid()
         try:
             self._child = os.fork()
         except OSError as error:
             self._refuse(f"fork: {error}")
             return
         if self._child == 0:
-            self._become_child(request)
+            self._become_child(request, own)
         watched = os.pidfd_open(self._child)
         try:
             send(self._conversation, "forked", {"pid": self._child}, [watched])
         finally:
             os.close(watched)
 
-    def _become_child(self, request: child.Request) -> NoReturn:
+    def _become_child(self, request: child.Request, zygote: int) -> NoReturn:
         try:
+            processes.die_with_parent(zygote)
             self._conversation.close()
             child.run(request, self._variables)
         except BaseException:
@@ -122,4 +124,6 @@ class Service:
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         signal.alarm(_EXIT_LIMIT)
         atexit._run_exitfuncs()
+        signal.alarm(0)
+        processes.kill_children_except(frozenset())
         os._exit(0)

@@ -43,12 +43,14 @@ class _Plugin:
         self._conversation = conversation
         self._errors: list[CollectionError] = []
         self._stdout: TextIO = sys.stdout
+        self._log: TextIO = sys.stdout
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_configure(self) -> None:
         """Show the terminal reporter the zygote's log as stdout: descriptor 1 is the test's in a child."""
         self._stdout = sys.stdout
-        sys.stdout = os.fdopen(os.dup(1), "w", buffering=1, encoding="utf-8", errors="backslashreplace")
+        self._log = os.fdopen(os.dup(1), "w", buffering=1, encoding="utf-8", errors="backslashreplace")
+        sys.stdout = self._log
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self) -> None:

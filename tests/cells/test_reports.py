@@ -25,6 +25,7 @@ MARKERS = {
     "text": "@pytest.mark.xfail('os.sep == \"/\" and OWN_GLOBAL')",
     "false_text": "@pytest.mark.xfail('not OWN_GLOBAL')",
     "second": "@pytest.mark.xfail(True, reason='outer')\n@pytest.mark.xfail(False, reason='inner')",
+    "broken_text": "@pytest.mark.xfail('no_such_name')",
     "namespace": "@pytest.mark.xfail('FROM_CONFTEST')",
 }
 

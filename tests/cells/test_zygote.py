@@ -218,7 +218,18 @@ def test_session_fixtures_and_captures_live_within_one_cell(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "option", ["-v", "-vv", "--setup-show", "-q", "--capture=fd", "--durations=3", "-rA"]
+    "option",
+    [
+        "-v",
+        "-vv",
+        "--setup-show",
+        "-q",
+        "--capture=fd",
+        "--durations=3",
+        "-rA",
+        "-Werror",
+        "-pno:faulthandler",
+    ],
 )
 def test_what_pytest_shows_does_not_get_into_a_tests_output(tmp_path, option):
     with zygote_of(write_project(tmp_path, {"test_a.py": TWO_TESTS}), option) as zygote:
@@ -244,18 +255,20 @@ def test_many_cells_leave_no_descriptor_and_no_process(tmp_path):
     assert children() == before - {process}
 
 
-def test_a_helper_started_at_import_is_not_taken_for_a_leftover(tmp_path):
+def test_a_helper_started_at_import_is_no_leftover_but_ends_with_the_zygote(tmp_path):
     source = """
         import subprocess
-        HELPER = subprocess.Popen(["cat"], stdin=subprocess.PIPE)
+        HELPER = subprocess.Popen(["sleep", "3600"])
         def test_one(): subprocess.Popen(["sleep", "3600"])
-        def test_two(): assert HELPER.pid and open(f"/proc/{HELPER.pid}/stat").read().split()[2] in "SR"
+        def test_two(): print(HELPER.pid)
     """
     with zygote_of(write_project(tmp_path, {"test_a.py": source})) as zygote:
         first = zygote.run("test_a.py::test_one", deadline=PLENTY)
         second = zygote.run("test_a.py::test_two", deadline=PLENTY)
-    assert (first.survivors, second.survivors) == (1, 0)
-    assert [report["outcome"] for report in second.reports] == ["passed"] * 3
+        helper = Watched([int(second.output)])
+        assert (first.survivors, second.survivors) == (1, 0)
+        assert helper.alive_after(0.0) == [int(second.output)]
+    assert helper.alive_after(0.0) == []
 
 
 def test_closing_is_repeatable_and_a_closed_zygote_starts_anew(tmp_path):

@@ -1,1 +1,65 @@
-"""Tests native CUDA batch copies across pairings of a runtime and a driver."""
+"""Tests native CUDA batch copies across pairings of a runtime and a driver.
+
+The public names are loaded when they are first used, so that importing the package costs nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pytest_cudabatch.abi import BatchAbi, CudaVersion
+    from pytest_cudabatch.copies import BoundPlan, Direction, Mixture, Plan, make_plan
+    from pytest_cudabatch.cuda import Runtime
+    from pytest_cudabatch.errors import CudaBatchError, CudaError, UsageError
+    from pytest_cudabatch.fixtures import BatchCopy, EvidenceReader, PlanMaker
+    from pytest_cudabatch.implementations import BoundImplementation, Implementation
+    from pytest_cudabatch.interposer import Call, CopyPath, Evidence
+    from pytest_cudabatch.pairings import Pairing
+    from pytest_cudabatch.verdicts import Cell, Verdict
+
+__all__ = [
+    "BatchAbi",
+    "BatchCopy",
+    "BoundImplementation",
+    "BoundPlan",
+    "Call",
+    "Cell",
+    "CopyPath",
+    "CudaBatchError",
+    "CudaError",
+    "CudaVersion",
+    "Direction",
+    "Evidence",
+    "EvidenceReader",
+    "Implementation",
+    "Mixture",
+    "Pairing",
+    "Plan",
+    "PlanMaker",
+    "Runtime",
+    "UsageError",
+    "Verdict",
+    "make_plan",
+]
+
+_HOMES = {
+    "abi": ("BatchAbi", "CudaVersion"),
+    "copies": ("BoundPlan", "Direction", "Mixture", "Plan", "make_plan"),
+    "cuda": ("Runtime",),
+    "errors": ("CudaBatchError", "CudaError", "UsageError"),
+    "fixtures": ("BatchCopy", "EvidenceReader", "PlanMaker"),
+    "implementations": ("BoundImplementation", "Implementation"),
+    "interposer": ("Call", "CopyPath", "Evidence"),
+    "pairings": ("Pairing",),
+    "verdicts": ("Cell", "Verdict"),
+}
+"""Which room each public name lives in."""
+
+
+def __getattr__(name: str) -> object:
+    for room, names in _HOMES.items():
+        if name in names:
+            return getattr(importlib.import_module(f"{__name__}.{room}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -20,7 +20,7 @@ def library(name: str) -> Path:
     ``name`` is relative to ``pytest_cudabatch/native/lib``, such as ``simcuda/driver-13.0/libcuda.so.1``.
     Raises InstallationError where the file is missing, which means that the package was not built.
     """
-    path = Path(str(files("pytest_cudabatch").joinpath("native", "lib", *name.split("/"))))
+    path = Path(str(files("pytest_cudabatch") / "native" / "lib"), name)
     if not path.is_file():
         raise InstallationError(
             f"native library {name!r} is missing at {path}: install the package (pip install .), "

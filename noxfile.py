@@ -1,0 +1,55 @@
+"""Sessions of this project: ``nox`` runs tests, lint and types; ``nox -l`` lists them all."""
+
+from __future__ import annotations
+
+import nox
+
+nox.needs_version = ">=2025.2"
+nox.options.sessions = ["tests", "lint", "types"]
+nox.options.error_on_missing_interpreters = False
+
+PYTHONS = ["3.10", "3.11", "3.12", "3.13", "3.14"]
+STRICT = "-Ccmake.define.CUDABATCH_WERROR=ON"
+
+
+@nox.session(python=PYTHONS)
+def tests(session: nox.Session) -> None:
+    """The project's own tests; what follows -- is pytest's."""
+    session.install(STRICT, ".[dev]")
+    session.run("pytest", "-n", "2", *session.posargs)
+
+
+@nox.session
+def oldest(session: nox.Session) -> None:
+    """The tests on the oldest pytest that is supported."""
+    session.install(STRICT, ".[dev]", "pytest==8.2.*")
+    session.run("pytest", "-n", "2", *session.posargs)
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Ruff's rules and format."""
+    session.install("ruff>=0.9")
+    session.run("ruff", "check", ".")
+    session.run("ruff", "format", "--check", ".")
+
+
+@nox.session
+def types(session: nox.Session) -> None:
+    """Strict types."""
+    session.install("-e", ".[dev]")
+    session.run("mypy")
+
+
+@nox.session
+def matrix(session: nox.Session) -> None:
+    """The compatibility matrix on simulated CUDA, or on a GPU with -- --cuda-platform=device."""
+    session.install(".")
+    session.run("pytest", "--cuda-matrix", "--cuda-suite-only", *session.posargs)
+
+
+@nox.session
+def bench(session: nox.Session) -> None:
+    """Benchmarks; each prints ratios from one run."""
+    session.install(".")
+    session.run("python", "bench/startup.py", *session.posargs)

@@ -1,0 +1,1 @@
+"""The built-in suite's cases, one file per kind of failure. They use the public fixtures only."""

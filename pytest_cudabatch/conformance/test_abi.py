@@ -1,0 +1,66 @@
+"""F1, F2: the parameter list that is passed is the one that the called function has."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pytest_cudabatch import BatchCopy, EvidenceReader, PlanMaker, Runtime
+
+
+@pytest.mark.cuda_cell(kind="F1")
+def test_callee_receives_what_the_caller_passed(
+    batch_copy: BatchCopy,
+    copy_plan: PlanMaker,
+    cuda_runtime: Runtime,
+    cuda_stream: int,
+    cuda_evidence: EvidenceReader,
+) -> None:
+    """The loaded library's own parameter list is used, whatever the driver's version is.
+
+    That a call did not crash is no proof: given and taken parameters are compared from evidence, and the
+    stream that a call was made with must be the stream that was passed.
+    """
+    plan = copy_plan("h2d", "uniform", 8)
+
+    code = batch_copy(plan, cuda_stream)
+    cuda_runtime.stream_synchronize(cuda_stream)
+
+    assert code == 0
+    calls = cuda_evidence().batch_calls()
+    assert [(call.given, call.stream) for call in calls] == [(call.taken, cuda_stream) for call in calls]
+    assert plan.verify() == []
+
+
+@pytest.mark.cuda_cell(kind="F2")
+def test_choice_holds_for_later_calls_and_other_threads(
+    batch_copy: BatchCopy,
+    copy_plan: PlanMaker,
+    cuda_runtime: Runtime,
+    cuda_stream: int,
+    cuda_evidence: EvidenceReader,
+) -> None:
+    """A function that was looked up once is called right each time, also from another thread.
+
+    Choices made at compile time or cached by a JIT show as a second call, or a call from a thread that
+    did not do the look-up, with another parameter list.
+    """
+    plans = [copy_plan("h2d", "uniform", 4, seed=seed) for seed in range(3)]
+    codes = [batch_copy(plan, cuda_stream) for plan in plans[:2]]
+
+    def call_from_thread() -> None:
+        codes.append(batch_copy(plans[2], cuda_stream))
+
+    thread = threading.Thread(target=call_from_thread)
+    thread.start()
+    thread.join()
+    cuda_runtime.stream_synchronize(cuda_stream)
+
+    assert codes == [0, 0, 0]
+    calls = cuda_evidence().batch_calls()
+    assert [call.given for call in calls] == [call.taken for call in calls]
+    assert len({call.given for call in calls}) <= 1
+    assert [plan.verify() for plan in plans] == [[], [], []]

@@ -1,0 +1,240 @@
+"""The plugin's part in a session with ``--cuda-matrix``: the controller's, and an xdist worker's.
+
+The controller decides what the run is (platform, pairings, implementations) once and hands it to its
+workers. Whoever runs tests, the only process or each worker, has zygotes of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Generator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_cudabatch.command_line import inherited_arguments
+from pytest_cudabatch.discovery import find_pairings
+from pytest_cudabatch.errors import UsageError
+from pytest_cudabatch.plugin import RUN, is_cell, lacks_pairing
+from pytest_cudabatch.reports.json_report import HostFacts, write_report
+from pytest_cudabatch.run import Run, Settings
+from pytest_cudabatch.runner import CellRunner
+from pytest_cudabatch.suite import Suite, SuiteCell, is_asked_for, is_suite_id
+from pytest_cudabatch.trial import CELL_ATTRIBUTE
+from pytest_cudabatch.verdicts import Cell
+
+if TYPE_CHECKING:
+    from xdist.workermanage import WorkerController
+
+__all__ = ["Controller", "Worker", "take_part"]
+
+WORKER_INPUT = "cudabatch"
+
+
+def take_part(config: pytest.Config) -> None:
+    """Join the session as its controller or as one of its workers.
+
+    Raises pytest.UsageError (exit status 4) for bad input, one line for each problem.
+    """
+    worker_input: dict[str, Any] | None = getattr(config, "workerinput", None)
+    if worker_input is not None:
+        run = Run.from_json(json.loads(worker_input[WORKER_INPUT]))
+        part: Worker = Worker(config, run)
+    else:
+        try:
+            part = Controller.for_session(config)
+        except UsageError as error:
+            raise pytest.UsageError(*error.problems) from None
+    config.stash[RUN] = part.run
+    config.args[:] = part.run.project_arguments
+    # An import error in one file must not keep the cells of all others from running.
+    config.option.continue_on_collection_errors = True
+    config.pluginmanager.register(part, "cudabatch-run")
+
+
+class Worker:
+    """Collects and runs cells; all that an xdist worker does."""
+
+    def __init__(self, config: pytest.Config, run: Run) -> None:
+        self.config = config
+        self.run = run
+        self.runner = CellRunner(config, run)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_make_collect_report(
+        self, collector: pytest.Collector
+    ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+        """Add the suite beside whatever the arguments name."""
+        report = yield
+        if isinstance(collector, pytest.Session) and self.run.suite:
+            report.result.append(Suite.over(collector, self.runner.suite, self.run.suite_ids))
+        return report
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
+        """Deselect what is not a cell."""
+        others = [item for item in items if not self._runs(item)]
+        if others:
+            config.hook.pytest_deselected(items=others)
+            items[:] = [item for item in items if item not in set(others)]
+
+    @staticmethod
+    def _runs(item: pytest.Item) -> bool:
+        return isinstance(item, SuiteCell) or (is_cell(item) and not lacks_pairing(item))
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Remember which of the project's files have cells to run."""
+        self.runner.expect_project_cells([item for item in session.items if not isinstance(item, SuiteCell)])
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> bool:
+        """Run every item, all of which are cells, in a process of its own."""
+        self.runner.run_item(item)
+        return True
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_timeout_set_timer(self, item: pytest.Item, settings: Any) -> bool:
+        """Take pytest-timeout's limit over for the cell's own deadline, which can end a native hang."""
+        self.runner.limit(item, settings.timeout)
+        return True
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_timeout_cancel_timer(self, item: pytest.Item) -> bool:
+        """Nothing to cancel: no timer was set."""
+        del item
+        return True
+
+    def pytest_unconfigure(self) -> None:
+        """End the zygotes."""
+        self.runner.close()
+
+
+class Controller(Worker):
+    """Decides what the run is, and hears and reports every cell's verdict."""
+
+    def __init__(self, config: pytest.Config, run: Run, settings: Settings, host: HostFacts) -> None:
+        super().__init__(config, run)
+        self.settings = settings
+        self.host = host
+        self.cells: list[Cell] = []
+        self.errors: list[str] = []
+
+    @classmethod
+    def for_session(cls, config: pytest.Config) -> Controller:
+        """Check the settings, find the pairings, and split the arguments between project and suite.
+
+        Raises UsageError with every problem found.
+        """
+        settings = Settings.from_config(config)
+        platform, pairings, host = find_pairings(settings)
+        config.hook.pytest_cudabatch_modify_pairings(config=config, pairings=pairings)
+        suite_ids = tuple(argument for argument in config.args if is_suite_id(argument))
+        by_id = bool(suite_ids) or any("::" in argument for argument in config.args)
+        own = () if settings.suite_only else tuple(a for a in config.args if a not in suite_ids)
+        run = Run(
+            id=Run.new_id(),
+            started=Run.now(),
+            platform=platform,
+            pairings=tuple(pairings),
+            implementations=settings.implementations,
+            selection=settings.selection,
+            timeout=settings.timeout,
+            suite=settings.suite and (bool(suite_ids) or not by_id),
+            suite_ids=suite_ids or None,
+            project_arguments=own,
+            zygote_arguments=inherited_arguments(config),
+        )
+        return cls(config, run, settings, host)
+
+    def pytest_report_header(self) -> str:
+        """Say what the run is about to do."""
+        run = self.run
+        runtimes = {pairing.runtime.version for pairing in run.pairings}
+        drivers = {pairing.driver.version for pairing in run.pairings}
+        where = (
+            "simulated CUDA"
+            if run.platform == "simulated"
+            else f"{run.platform}: {', '.join(self.host.gpus)}"
+        )
+        return (
+            f"cuda matrix: {where}; pairings: {len(run.pairings)} (runtimes: {len(runtimes)}, "
+            f"drivers: {len(drivers)}); {', '.join(run.implementations)}"
+        )
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_configure_node(self, node: WorkerController) -> None:
+        """Hand the run to an xdist worker, so that all collect the same cells."""
+        node.workerinput[WORKER_INPUT] = json.dumps(self.run.to_json())
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Keep the cell that its last report carries, also from an xdist worker."""
+        data = getattr(report, CELL_ATTRIBUTE, None)
+        if data is not None:
+            cell = Cell.from_json(data, self.run.pairing(data["pairing"]))
+            self.cells.append(cell)
+            self.config.hook.pytest_cudabatch_cell_finished(config=self.config, cell=cell)
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """Keep what could not be collected for the report."""
+        if report.failed:
+            self.errors.append(f"{report.nodeid or 'session'}: {last_line(report.longreprtext)}")
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
+        """Deselect what is not a cell; refuse an id of the suite that names none."""
+        super().pytest_collection_modifyitems(config, items)
+        collected = [item.nodeid for item in items]
+        missing = [
+            name
+            for name in self.run.suite_ids or ()
+            if not any(is_asked_for(id_, [name]) for id_ in collected)
+        ]
+        if missing:
+            raise pytest.UsageError(*(f"not found in the suite: {name}" for name in missing))
+
+    def pytest_sessionfinish(self) -> None:
+        """Write the report files."""
+        run = {
+            "id": self.run.id,
+            "started": self.run.started,
+            "isolation": self.run.isolation,
+            "seed": None,
+            "selection": self.run.selection,
+        }
+        for path in self.settings.reports:
+            write_report(path, run, self.host, self.cells, self.errors)
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Draw the matrix and explain its failures, where any cell ran."""
+        if not self.cells:
+            return
+        from pytest_cudabatch.reports.terminal import Summary  # noqa: PLC0415 - when there is something to draw
+
+        terminalreporter.section("cuda matrix")
+        summary = Summary(
+            cells=self.cells,
+            command=self._rerun_command(),
+            width=self.config.get_terminal_writer().fullwidth,
+            colour=terminalreporter.hasmarkup,
+            unicode=(sys.stdout.encoding or "").lower().startswith("utf"),
+        )
+        terminalreporter.write(summary.text())
+
+    def _rerun_command(self) -> list[str]:
+        """Return the command line that, with a cell's id after it, runs that cell again."""
+        settings = self.settings
+        command = ["pytest", "--cuda-matrix"]
+        if settings.platform != "auto":
+            command.append(f"--cuda-platform={settings.platform}")
+        if settings.matrix_directory is not None:
+            command.append(f"--cuda-matrix-dir={settings.matrix_directory}")
+        if settings.implementations != ("reference",):
+            command.extend(f"--cuda-implementation={name}" for name in settings.implementations)
+        command.extend(f"--cuda-runtime={path}" for path in settings.runtimes)
+        return command
+
+
+def last_line(text: str) -> str:
+    """Return the last line with something on it: in a traceback, the error itself."""
+    return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "unknown error")

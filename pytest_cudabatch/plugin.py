@@ -1,0 +1,189 @@
+"""The pytest plugin: options, markers and fixtures; everything else is loaded when a run asks for it.
+
+Without ``--cuda-matrix`` it only skips cell tests, with a reason. With it, :mod:`pytest_cudabatch.controller`
+takes part in the session; in a zygote, :mod:`pytest_cudabatch.zygote_plugin` does.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_cudabatch.fixtures import (
+    batch_copy,
+    copy_plan,
+    cuda_evidence,
+    cuda_pairing,
+    cuda_runtime,
+    cuda_stream,
+)
+
+if TYPE_CHECKING:
+    from pytest_cudabatch.run import Run
+
+__all__ = [
+    "RUN",
+    "active_run",
+    "batch_copy",
+    "copy_plan",
+    "cuda_evidence",
+    "cuda_pairing",
+    "cuda_runtime",
+    "cuda_stream",
+    "is_cell",
+    "lacks_pairing",
+]
+
+RUN: pytest.StashKey[Run] = pytest.StashKey()
+"""Where a config keeps the run that it belongs to; absent without ``--cuda-matrix``."""
+
+ZYGOTE_MODULE = "pytest_cudabatch.cells.zygote"
+"""The plugin that a supervisor loads into its zygotes, and nobody else."""
+
+SKIP_REASON = "a cell test of pytest-cudabatch: runs with --cuda-matrix only"
+
+MARKERS = (
+    "cuda_cell(kind=None): run this test in a process of its own under --cuda-matrix; "
+    "`kind` names the failure kind that it covers",
+    'cuda_pairings(expression): only on pairings that match, such as "runtime>=12.8,<13 on driver>=13"',
+    "cuda_known_issue(id): a failure of this test belongs to that known issue",
+)
+
+# The suite's cases are imported, not collected from a path in args, when they are listed; without this an
+# editable install would lose the rewriting of their assertions.
+pytest.register_assert_rewrite("pytest_cudabatch.conformance")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Declare the options, in a group of their own, with ini twins for the settings."""
+    group = parser.getgroup("cudabatch", "CUDA batch copies across runtimes and drivers")
+    group.addoption(
+        "--cuda-matrix",
+        action="store_true",
+        help="run the built-in suite and this project's cell tests on every pairing of a runtime and driver",
+    )
+    group.addoption("--cuda-no-suite", action="store_true", help="leave the built-in suite out")
+    group.addoption(
+        "--cuda-suite-only",
+        action="store_true",
+        help="run the built-in suite only; do not import the project's tests",
+    )
+    group.addoption(
+        "--cuda-runtime",
+        metavar="PATH",
+        action="append",
+        default=[],
+        help="a libcudart to pair with the drivers, instead of those that are known (repeatable)",
+    )
+    group.addoption(
+        "--cuda-report",
+        metavar="FILE",
+        action="append",
+        default=[],
+        help="write the run's report to FILE; its suffix is the format: .json (repeatable)",
+    )
+    _setting(
+        parser,
+        group,
+        "cuda-select",
+        metavar="EXPR",
+        help='the pairings to run, such as "runtime>=12.8,<13 on driver>=13"',
+    )
+    _setting(
+        parser,
+        group,
+        "cuda-platform",
+        metavar="auto|device|simulated",
+        help="where the cells run: a real GPU or simulated CUDA; auto takes a GPU where one can be used",
+    )
+    _setting(
+        parser,
+        group,
+        "cuda-implementation",
+        metavar="NAME",
+        action="append",
+        help="the implementation under test: reference, specimen:NAME, an entry point, or module:attribute "
+        "(repeatable; default: reference)",
+    )
+    _setting(parser, group, "cuda-timeout", metavar="S", help="seconds that one cell may take (default: 60)")
+    _setting(
+        parser,
+        group,
+        "cuda-matrix-dir",
+        metavar="DIR",
+        help="a directory with the project's own runtimes.toml and drivers.toml, merged over ours",
+    )
+
+
+def _setting(
+    parser: pytest.Parser,
+    group: pytest.OptionGroup,
+    name: str,
+    **option: Any,
+) -> None:
+    """Declare an option and its ini twin; the option wins where both are given."""
+    group.addoption(f"--{name}", default=None, **option)
+    ini, help_text = name.replace("-", "_"), f"ini twin of --{name}"
+    if option.get("action") == "append":
+        parser.addini(ini, help_text, type="args")
+    else:
+        parser.addini(ini, help_text, type="string")
+
+
+def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
+    """Offer our own hooks."""
+    from pytest_cudabatch import hookspecs  # noqa: PLC0415 - not needed before
+
+    pluginmanager.add_hookspecs(hookspecs)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Register the markers, and whoever plays this process's part in a run."""
+    for marker in MARKERS:
+        config.addinivalue_line("markers", marker)
+    if config.pluginmanager.has_plugin(ZYGOTE_MODULE):
+        from pytest_cudabatch import zygote_plugin  # noqa: PLC0415 - only in a zygote
+
+        zygote_plugin.take_part(config)
+    elif config.getoption("cuda_matrix"):
+        from pytest_cudabatch import controller  # noqa: PLC0415 - only in a matrix run
+
+        controller.take_part(config)
+
+
+def active_run(config: pytest.Config) -> Run | None:
+    """Return the run that this session belongs to, or None where ``--cuda-matrix`` was not given."""
+    return config.stash.get(RUN, None)
+
+
+def is_cell(item: pytest.Item) -> bool:
+    """Whether ``item`` is a cell test: it uses ``cuda_pairing``, also through a fixture, or is marked."""
+    if "cuda_pairing" in getattr(item, "fixturenames", ()):
+        return True
+    return item.get_closest_marker("cuda_cell") is not None
+
+
+def lacks_pairing(item: pytest.Item) -> bool:
+    """Whether no pairing is left for a test that needs one: pytest then makes an item without a parameter."""
+    parameters = getattr(getattr(item, "callspec", None), "params", {})
+    return "cuda_pairing" in parameters and not hasattr(parameters["cuda_pairing"], "id")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Spread cell tests over implementations and pairings, after the test's own parameters."""
+    if "cuda_pairing" not in metafunc.fixturenames:
+        return
+    run = active_run(metafunc.config)
+    if run is not None:
+        run.parametrize(metafunc)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Skip cell tests, with the reason, where no run was asked for."""
+    if active_run(config) is None:
+        for item in items:
+            if is_cell(item):
+                item.add_marker(pytest.mark.skip(reason=SKIP_REASON))

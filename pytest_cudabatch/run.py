@@ -1,0 +1,224 @@
+"""One ``--cuda-matrix`` run: what the user asked for, checked, as data that crosses processes as JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_cudabatch.errors import UsageError
+from pytest_cudabatch.pairings import Pairing, select
+
+__all__ = ["RUN_VARIABLE", "Run", "Settings"]
+
+RUN_VARIABLE = "CUDABATCH_RUN"
+"""Names the file with the run, in the environment of a zygote that is being started."""
+
+PLATFORMS = ("auto", "device", "simulated")
+REPORT_SUFFIXES = (".json",)
+DEFAULT_TIMEOUT = 60.0
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The options of a run, after their ini twins and defaults; ``timeout`` is in seconds."""
+
+    platform: str
+    selection: str | None
+    implementations: tuple[str, ...]
+    runtimes: tuple[Path, ...]
+    timeout: float
+    matrix_directory: Path | None
+    reports: tuple[Path, ...]
+    suite: bool
+    suite_only: bool
+
+    @classmethod
+    def from_config(cls, config: pytest.Config) -> Settings:
+        """Read and check the settings. Raises UsageError with every problem found."""
+        problems: list[str] = []
+        settings = cls(
+            platform=_one_of(
+                problems, "--cuda-platform", _value(config, "cuda_platform") or "auto", PLATFORMS
+            ),
+            selection=_value(config, "cuda_select"),
+            implementations=_implementations(problems, config),
+            runtimes=tuple(
+                _existing(problems, config, name, "--cuda-runtime") for name in _list(config, "cuda_runtime")
+            ),
+            timeout=_seconds(problems, "--cuda-timeout", _value(config, "cuda_timeout")),
+            matrix_directory=_matrix_directory(problems, config),
+            reports=tuple(_report(problems, config, name) for name in _list(config, "cuda_report")),
+            suite=not config.getoption("cuda_no_suite"),
+            suite_only=bool(config.getoption("cuda_suite_only")),
+        )
+        if settings.suite_only and not settings.suite:
+            problems.append("--cuda-suite-only and --cuda-no-suite leave nothing to run; give one of them")
+        if (error := UsageError.collect(problems)) is not None:
+            raise error
+        return settings
+
+
+def _value(config: pytest.Config, name: str) -> str | None:
+    """Return an option's value, else its ini twin's, else None; an empty text counts as not given."""
+    given = config.getoption(name)
+    return (given if given is not None else config.getini(name)) or None
+
+
+def _list(config: pytest.Config, name: str) -> Sequence[str]:
+    given: Sequence[str] = config.getoption(name)
+    return given
+
+
+def _one_of(problems: list[str], option: str, value: str, allowed: Sequence[str]) -> str:
+    if value not in allowed:
+        problems.append(f"{option}: {value!r} is none of {', '.join(allowed)}")
+    return value
+
+
+def _seconds(problems: list[str], option: str, text: str | None) -> float:
+    if text is None:
+        return DEFAULT_TIMEOUT
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not 0 < seconds < math.inf:
+        problems.append(f"{option}: {text!r} is not a positive number of seconds")
+    return seconds
+
+
+def _implementations(problems: list[str], config: pytest.Config) -> tuple[str, ...]:
+    from pytest_cudabatch.implementations import check  # noqa: PLC0415 - brings the registry, needed in a run only
+
+    given: Sequence[str] = (
+        config.getoption("cuda_implementation") or config.getini("cuda_implementation") or ()
+    )
+    names = tuple(dict.fromkeys(given)) or ("reference",)
+    for name in names:
+        try:
+            check(name)
+        except UsageError as error:
+            problems.extend(f"--cuda-implementation: {problem}" for problem in error.problems)
+    return names
+
+
+def _existing(problems: list[str], config: pytest.Config, name: str, option: str) -> Path:
+    path = config.invocation_params.dir / name
+    if not path.is_file():
+        problems.append(f"{option}: there is no file {str(path)!r}")
+    return path
+
+
+def _matrix_directory(problems: list[str], config: pytest.Config) -> Path | None:
+    """Find the directory: the option is relative to where pytest was started, its ini twin to rootdir."""
+    given = config.getoption("cuda_matrix_dir")
+    base, name = (
+        (config.invocation_params.dir, given)
+        if given
+        else (config.rootpath, config.getini("cuda_matrix_dir"))
+    )
+    if not name:
+        return None
+    directory: Path = base / name
+    if not directory.is_dir():
+        problems.append(f"--cuda-matrix-dir: there is no directory {str(directory)!r}")
+    return directory
+
+
+def _report(problems: list[str], config: pytest.Config, name: str) -> Path:
+    path = config.invocation_params.dir / name
+    if path.suffix not in REPORT_SUFFIXES:
+        problems.append(
+            f"--cuda-report: the format of {name!r} is unknown; its suffix must be {REPORT_SUFFIXES[0]}"
+        )
+    elif not path.parent.is_dir():
+        problems.append(
+            f"--cuda-report: there is no directory {str(path.parent)!r} to write {path.name!r} to"
+        )
+    return path
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run as every process of it knows it: the controller, its workers and their zygotes.
+
+    ``suite_ids`` holds the ids of suite cells that the user asked for (None: all of them),
+    ``project_arguments`` the paths and ids of the project's own tests that remain to be collected, and
+    ``zygote_arguments`` the options of the command line that the project's zygote inherits.
+    ``isolation`` says what a process is for: always ``cell`` in this version.
+    """
+
+    id: str
+    started: str
+    platform: str
+    pairings: tuple[Pairing, ...]
+    implementations: tuple[str, ...]
+    selection: str | None
+    timeout: float
+    suite: bool
+    suite_ids: tuple[str, ...] | None
+    project_arguments: tuple[str, ...]
+    zygote_arguments: tuple[str, ...]
+    isolation: str = "cell"
+
+    @staticmethod
+    def new_id() -> str:
+        """Return an id for a new run."""
+        return uuid.uuid4().hex
+
+    @staticmethod
+    def now() -> str:
+        """Return the current time as ISO 8601, in UTC, to the second."""
+        return datetime.now(timezone.utc).isoformat(timespec="seconds")
+
+    def pairing(self, pairing_id: str | None) -> Pairing | None:
+        """Return the pairing with that id; None for None. Raises KeyError for an unknown id."""
+        if pairing_id is None:
+            return None
+        return {pairing.id: pairing for pairing in self.pairings}[pairing_id]
+
+    def parametrize(self, metafunc: pytest.Metafunc) -> None:
+        """Spread a cell test over implementations, where it uses one, and pairings."""
+        pairings = self.pairings
+        for marker in metafunc.definition.iter_markers("cuda_pairings"):
+            pairings = tuple(select(pairings, *marker.args))
+        if "batch_copy" in metafunc.fixturenames:
+            metafunc.parametrize(
+                "batch_copy", self.implementations, ids=list(self.implementations), indirect=True
+            )
+        metafunc.parametrize(
+            "cuda_pairing", pairings, ids=[pairing.id for pairing in pairings], indirect=True
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the run as data that JSON can carry."""
+        data = dict(vars(self))
+        data["pairings"] = [pairing.to_json() for pairing in self.pairings]
+        return data
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Run:
+        """Read ``to_json``'s form back."""
+        values = dict(data)
+        values["pairings"] = tuple(Pairing.from_json(pairing) for pairing in data["pairings"])
+        for name in ("implementations", "project_arguments", "zygote_arguments"):
+            values[name] = tuple(data[name])
+        values["suite_ids"] = None if data["suite_ids"] is None else tuple(data["suite_ids"])
+        return cls(**values)
+
+    def write(self, path: Path) -> None:
+        """Write the run to ``path`` for a zygote."""
+        path.write_text(json.dumps(self.to_json()), encoding="utf-8")
+
+    @classmethod
+    def read(cls, path: Path) -> Run:
+        """Read what ``write`` wrote."""
+        return cls.from_json(json.loads(path.read_text(encoding="utf-8")))

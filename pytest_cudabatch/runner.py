@@ -1,0 +1,190 @@
+"""Runs cells: an item goes to its zygote, its outcome and evidence become a verdict and pytest's reports."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from pytest_cudabatch.cells import Environment, Json, Outcome, Zygote
+from pytest_cudabatch.errors import CellError
+from pytest_cudabatch.interposer import Evidence, EvidenceFile, environment
+from pytest_cudabatch.run import RUN_VARIABLE, Run
+from pytest_cudabatch.suite import SUITE_DIRECTORY, SuiteCell
+from pytest_cudabatch.trial import Trial
+from pytest_cudabatch.verdicts import CellIdentity
+from pytest_cudabatch.zygote_plugin import identity_of
+
+__all__ = ["CellRunner"]
+
+SLOTS = 16
+"""Slots of an evidence file. Cells take them in turn, so that a leftover process of one cell, killed late,
+cannot write into the evidence of the next."""
+
+SUITE_VARIABLES = {"PYTEST_ADDOPTS": "", "PYTEST_PLUGINS": "", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+"""Nothing that is meant for the project's tests reaches the suite's zygote."""
+
+
+class CellHost:
+    """One zygote with its evidence file."""
+
+    def __init__(
+        self, directory: Path, arguments: tuple[str, ...], variables: Mapping[str, str], start: Path, run: Run
+    ) -> None:
+        """Keep files in ``directory``, which is made; the zygote will start in ``start``."""
+        directory.mkdir()
+        self.evidence_path = directory / "evidence"
+        self.evidence = EvidenceFile.create(self.evidence_path, slots=SLOTS)
+        run_file = directory / "run.json"
+        run.write(run_file)
+        self.zygote = Zygote(
+            Environment(
+                name=directory.name,
+                arguments=arguments,
+                variables={**variables, **environment(self.evidence_path), RUN_VARIABLE: str(run_file)},
+                directory=start,
+            )
+        )
+        self._cells = 0
+
+    def run(self, nodeid: str, deadline: float) -> tuple[Outcome, Evidence]:
+        """Run one cell; return how it ended and what the interposer saw of it."""
+        slot = self._cells % SLOTS
+        self._cells += 1
+        self.evidence.clear(slot)
+        payload: dict[str, Json] = {"slot": slot, "evidence": str(self.evidence_path)}
+        outcome = self.zygote.run(nodeid, deadline=deadline, payload=payload)
+        return outcome, self.evidence.read(slot)
+
+    def close(self) -> None:
+        """End the zygote and let the evidence go."""
+        self.zygote.close()
+        self.evidence.close()
+
+
+class CellRunner:
+    """The zygotes of one pytest session, each started when its first cell or its list of cells is wanted."""
+
+    def __init__(self, config: pytest.Config, run: Run) -> None:
+        self._config = config
+        self._run = run
+        self._directory = tempfile.TemporaryDirectory(prefix="cudabatch-", ignore_cleanup_errors=True)
+        self._hosts: dict[str, CellHost] = {}
+        self._project_files: tuple[str, ...] = ()
+        self._limits: dict[str, float] = {}
+
+    def suite(self) -> Zygote:
+        """Return the suite's zygote, started: it knows every cell of the suite."""
+        zygote = self._suite_host().zygote
+        zygote.start()
+        return zygote
+
+    def expect_project_cells(self, items: Sequence[pytest.Item]) -> None:
+        """Say which of the project's own items will run, so that its zygote collects no other files."""
+        self._project_files = tuple(dict.fromkeys(str(item.path) for item in items))
+
+    def _suite_host(self) -> CellHost:
+        return self._host("suite", self._suite_arguments, SUITE_VARIABLES)
+
+    def _project_host(self) -> CellHost:
+        return self._host("project", self._project_arguments, {"PYTEST_ADDOPTS": ""})
+
+    def _host(
+        self, name: str, arguments: Callable[[], Iterable[str]], variables: Mapping[str, str]
+    ) -> CellHost:
+        if name not in self._hosts:
+            self._hosts[name] = CellHost(
+                directory=Path(self._directory.name, name),
+                arguments=tuple(arguments()),
+                variables=variables,
+                start=self._config.invocation_params.dir,
+                run=self._run,
+            )
+        return self._hosts[name]
+
+    def _suite_arguments(self) -> Iterator[str]:
+        yield from (
+            "-c",
+            str(SUITE_DIRECTORY / "pytest.ini"),
+            "--rootdir",
+            str(SUITE_DIRECTORY),
+            "--noconftest",
+        )
+        yield from ("--import-mode=importlib", "-p", "no:cacheprovider", "-p", "pytest_cudabatch.plugin")
+        yield from (str(path) for path in sorted(SUITE_DIRECTORY.glob("test_*.py")))
+
+    def _project_arguments(self) -> Iterator[str]:
+        config = self._config
+        yield from self._run.zygote_arguments
+        yield from ("-o", "addopts=", "--rootdir", str(config.rootpath))
+        if config.inipath is not None:
+            yield from ("-c", str(config.inipath))
+        yield from self._project_files
+
+    def limit(self, item: pytest.Item, seconds: float | None) -> None:
+        """Let ``item`` take at most ``seconds``; the smaller of this and ``--cuda-timeout`` wins."""
+        if seconds:
+            self._limits[item.nodeid] = seconds
+
+    def run_item(self, item: pytest.Item) -> None:
+        """Run one cell and report it to this session, phase by phase."""
+        item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+        try:
+            reports = self._reports(item)
+        except CellError as error:
+            reports = [_machinery_failure(item, error)]
+        for report in reports:
+            item.ihook.pytest_runtest_logreport(report=report)
+        item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+
+    def _reports(self, item: pytest.Item) -> list[pytest.TestReport]:
+        if isinstance(item, SuiteCell):
+            host, zygote_id, names = self._suite_host(), item.collected.nodeid, item.identity
+        else:
+            host, zygote_id, names = self._project_host(), item.nodeid, identity_of(item)
+        deadline = min(self._run.timeout, self._limits.get(item.nodeid, self._run.timeout))
+        outcome, evidence = host.run(zygote_id, deadline)
+        self._forward_warnings(item, outcome)
+        trial = Trial(
+            identity=CellIdentity(
+                nodeid=item.nodeid,
+                case=names["case"],
+                kind=names["kind"],
+                implementation=names["implementation"],
+                pairing=self._run.pairing(names["pairing"]),
+            ),
+            outcome=outcome,
+            evidence=evidence,
+        )
+        return trial.reports(item, host.zygote.item(zygote_id))
+
+    def _forward_warnings(self, item: pytest.Item, outcome: Outcome) -> None:
+        for warning in outcome.warnings:
+            item.config.hook.pytest_warning_recorded.call_historic(
+                kwargs={
+                    "warning_message": warning.warning_message(),
+                    "when": warning.when,
+                    "nodeid": item.nodeid,
+                    "location": warning.location,
+                }
+            )
+
+    def close(self) -> None:
+        """End all zygotes and remove the run's files."""
+        for host in self._hosts.values():
+            host.close()
+        self._hosts.clear()
+        self._directory.cleanup()
+
+
+def _machinery_failure(item: pytest.Item, error: CellError) -> pytest.TestReport:
+    """Report that the cell could not be run at all; its own code is not to blame."""
+
+    def fail() -> None:
+        pytest.fail(f"the cell could not be run: {error}", pytrace=False)
+
+    call = pytest.CallInfo.from_call(fail, when="setup")
+    report: pytest.TestReport = item.ihook.pytest_runtest_makereport(item=item, call=call)
+    return report

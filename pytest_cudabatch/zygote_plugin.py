@@ -1,0 +1,83 @@
+"""The plugin's part inside a zygote and the cells forked from it.
+
+The zygote imports what cells need, once, and never touches CUDA. A cell claims its slot of the evidence
+file before anything of its test runs.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from pathlib import Path
+
+import pytest
+
+from pytest_cudabatch.cells import PAYLOAD
+from pytest_cudabatch.fixtures import EVIDENCE, CellEvidence
+from pytest_cudabatch.interposer import EvidenceFile
+from pytest_cudabatch.plugin import RUN, is_cell, lacks_pairing
+from pytest_cudabatch.run import RUN_VARIABLE, Run
+
+__all__ = ["identity_of", "take_part"]
+
+WARM_IMPORTS = (
+    "numpy",
+    "pytest_cudabatch.copies",
+    "pytest_cudabatch.cuda",
+    "pytest_cudabatch.implementations",
+)
+"""What a cell would import first; paid once, before the fork. None of it opens CUDA."""
+
+IDENTITY_MARKER = "cuda_identity"
+
+
+def take_part(config: pytest.Config) -> None:
+    """Join the run that the environment names, and warm this process up for its cells."""
+    # Taken out, so that a pytest that a test starts belongs to no run.
+    config.stash[RUN] = Run.read(Path(os.environ.pop(RUN_VARIABLE)))
+    config.addinivalue_line("markers", f"{IDENTITY_MARKER}: what a cell is; set by the plugin itself")
+    for name in WARM_IMPORTS:
+        importlib.import_module(name)
+    config.pluginmanager.register(ZygotePlugin(), "cudabatch-zygote")
+
+
+def identity_of(item: pytest.Item) -> dict[str, str | None]:
+    """Say what a cell item is: its case, kind, implementation and pairing, by name.
+
+    A case is the test with its own parameters: the item's id without the implementation and the pairing.
+    """
+    parameters = getattr(getattr(item, "callspec", None), "params", {})
+    pairing, implementation = parameters.get("cuda_pairing"), parameters.get("batch_copy")
+    suffix = "-".join(part for part in (implementation, pairing.id if pairing else None) if part)
+    case = item.nodeid
+    if suffix:
+        case = case.removesuffix(f"[{suffix}]").removesuffix(f"-{suffix}]")
+        case += "]" if "[" in case.rpartition("::")[2] else ""
+    return {
+        "case": case,
+        "kind": next((m.kwargs["kind"] for m in item.iter_markers("cuda_cell") if "kind" in m.kwargs), None),
+        "implementation": implementation,
+        "pairing": pairing.id if pairing else None,
+    }
+
+
+class ZygotePlugin:
+    """Hooks of a zygote's pytest session."""
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Tell the supervisor what each cell is, by a marker that travels with the item."""
+        items[:] = [item for item in items if not lacks_pairing(item)]
+        for item in items:
+            if is_cell(item):
+                item.add_marker(getattr(pytest.mark, IDENTITY_MARKER)(**identity_of(item)))
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_setup(self, item: pytest.Item) -> None:
+        """Claim this cell's slot, so that the interposer records from here on."""
+        payload = item.config.stash[PAYLOAD]
+        slot = payload["slot"]
+        assert isinstance(slot, int)
+        file = EvidenceFile.open(Path(str(payload["evidence"])))
+        file.claim(slot)
+        item.config.stash[EVIDENCE] = CellEvidence(file, slot)

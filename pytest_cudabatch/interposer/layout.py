@@ -161,9 +161,9 @@ class EvidenceTables(ctypes.Structure):
     """What is known before a slot is claimed."""
 
     _fields_ = (
-        ("objects", EvidenceObject * 64),
-        ("bindings", EvidenceBinding * 128),
-        ("lookups", EvidenceLookup * 128),
+        ("objects", EvidenceObject * 128),
+        ("bindings", EvidenceBinding * 512),
+        ("lookups", EvidenceLookup * 512),
     )
 
 

@@ -135,6 +135,25 @@ def test_forked_child_records_into_its_own_slot_only(programs: Programs) -> None
     assert child.calls[0].given == 8
 
 
+FORK_INSIDE = """
+claim()
+runtime = load("TEST_RUNTIME")
+copy = runtime.cudaMemcpyAsync
+copy.argtypes = [c_void_p, c_void_p, c_uint64, c_int, c_void_p]
+if copy(None, None, 1, 1, None) == 0:
+    os._exit(0)
+assert os.wait()[1] == 0
+"""
+
+
+def test_child_forked_inside_a_call_does_not_complete_its_parents_record(programs: Programs) -> None:
+    runtime = programs.compiler.library("libcudart.so.14", "inert_runtime.c", "-Wl,-soname,libcudart.so.14")
+    ended = programs.run(FORK_INSIDE, {"runtime": runtime})
+    assert (ended.status, ended.errors) == (0, "")
+    assert [call.returned for call in ended.evidence.calls] == [7]
+    assert [(site.calls, site.returned, site.errors) for site in ended.evidence.sites] == [(1, 1, 1)]
+
+
 RECLAIM = """
 runtime = load("TEST_RUNTIME")
 caller = load("TEST_CALLER")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from pytest_cudabatch.interposer import CopyPath
 
 from .programs import Programs
@@ -40,6 +42,58 @@ def test_many_calls(programs: Programs) -> None:
     assert evidence.path is CopyPath.FALLBACK
     assert len({call.stream for call in evidence.calls}) == 1
     assert evidence.lost == 0
+
+
+HANGING = """
+import threading
+claim()
+runtime = load("TEST_RUNTIME")
+copy = runtime.cudaMemcpyBatchAsync
+copy.argtypes = [c_uint64] * 8
+stream = new_stream(runtime)
+for number in range(70):
+    copy(0, 0, 0, number, 0, 0, 1, stream)
+runtime.check_hang(os.pipe()[0])  # nobody ever writes
+threading.Thread(target=copy, args=(0, 0, 0, 999, 0, 0, 1, stream), daemon=True).start()
+while not evidence_file.read(0).in_flight:
+    pass
+for number in range(100, 300):
+    copy(0, 0, 0, number, 0, 0, 1, stream)
+os.kill(os.getpid(), 9)
+"""
+
+
+def test_hanging_call_is_kept_however_many_follow(programs: Programs) -> None:
+    runtime = programs.compiler.library("libcudart.so.14", "inert_runtime.c", "-Wl,-soname,libcudart.so.14")
+    ended = programs.run(HANGING, {"runtime": runtime})
+    assert (ended.status, ended.errors) == (-9, "")
+    evidence = ended.evidence
+    [call] = evidence.in_flight
+    assert (call.sequence, call.count, call.given, call.returned) == (71, 999, 8, None)
+    assert evidence.last_call == call
+    # The hanging call holds a place of the ring; call 291, which should have had it, lost its own to 292.
+    assert [row.count for row in evidence.calls] == [*range(64), 999, *range(236, 291), *range(292, 300)]
+
+
+REPLACED = """
+import _ctypes
+claim()
+for _ in range(3):
+    for name in ("TEST_FIRST", "TEST_SECOND"):
+        library = ctypes.CDLL(os.environ[name])
+        copy = library.cudaMemcpyAsync
+        copy.argtypes = [c_void_p, c_void_p, c_uint64, c_int, c_void_p]
+        copy(None, None, 1, 1, None)
+        _ctypes.dlclose(library._handle)
+"""
+
+
+def test_library_loaded_in_another_ones_place_is_told_apart(programs: Programs) -> None:
+    libraries = {"first": programs.compiler.runtime(12), "second": programs.compiler.runtime(13)}
+    ended = programs.run(REPLACED, libraries)
+    assert (ended.status, ended.errors) == (0, "")
+    callees = [Path(call.callee.file).name for call in ended.evidence.calls]
+    assert callees == ["libcudart.so.12", "libcudart.so.13"] * 3
 
 
 RELOADED = """

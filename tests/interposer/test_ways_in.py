@@ -174,6 +174,24 @@ def test_looked_up_driver_function_is_recorded(programs: Programs, asked: Asked)
     assert (lookup.caller.file, lookup.found) == (str(caller), call.callee)
 
 
+@pytest.mark.parametrize("style", ["sysv", "gnu"])
+def test_definer_is_found_by_either_symbol_hash(programs: Programs, style: str) -> None:
+    flags = ("-Wl,-soname,libcudart.so.14", f"-Wl,--hash-style={style}")
+    runtime = programs.compiler.library("libcudart.so.14", "inert_runtime.c", *flags)
+    caller = programs.compiler.caller("linked", runtime)
+    ended = programs.run(LINKED_CALL, {"runtime": runtime, "caller": caller})
+    assert (ended.status, ended.errors) == (0, "")
+    [call] = ended.evidence.calls
+    assert (call.callee.file, call.caller.file) == (str(runtime), str(caller))
+
+
+LINKED_CALL = """
+claim()
+load("TEST_RUNTIME")
+load("TEST_CALLER").caller_copy(words(*[0] * 10))
+"""
+
+
 def test_lookup_above_the_driver_is_recorded_as_refused(programs: Programs) -> None:
     driver, caller = programs.compiler.driver(), programs.compiler.caller("lookup")
     settings = {"driver": driver, "caller": caller, "ask": "13010", "flags": "0", "parameters": "8"}

@@ -22,9 +22,9 @@ enum {
     EVIDENCE_VERSION = 1,
     EVIDENCE_HEADER_SIZE = 4096,
     EVIDENCE_SLOTS_MAX = 256,
-    EVIDENCE_OBJECTS = 64,
-    EVIDENCE_BINDINGS = 128,
-    EVIDENCE_LOOKUPS = 128,
+    EVIDENCE_OBJECTS = 128,
+    EVIDENCE_BINDINGS = 512, /* a process with torch binds and asks for some hundred */
+    EVIDENCE_LOOKUPS = 512,
     EVIDENCE_SITES = 256,
     EVIDENCE_FIRST = 64, /* calls kept in full from the start ... */
     EVIDENCE_LAST = 64,  /* ... and before the end */

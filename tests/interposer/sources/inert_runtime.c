@@ -1,12 +1,23 @@
 /* A libcudart whose batch function touches nothing, so that a test can call it with anything. */
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 static int answer;
+static _Atomic int hanging = -1;
 
 void check_answer(int code) { answer = code; }
 
-int cudaMemcpyBatchAsync(void) { return answer; }
+/* The next batch call waits for this descriptor to become readable. */
+void check_hang(int descriptor) { hanging = descriptor; }
+
+int cudaMemcpyBatchAsync(void)
+{
+    char byte;
+    int descriptor = atomic_exchange(&hanging, -1);
+    return descriptor >= 0 && read(descriptor, &byte, 1) != 1 ? -1 : answer;
+}
 
 int cudaStreamCreate(void **stream)
 {
@@ -20,4 +31,11 @@ int cudaStreamDestroy(void *stream)
 {
     (void)stream;
     return answer;
+}
+
+/* Returns twice: 0 in a forked child, 7 in its parent. */
+int cudaMemcpyAsync(void *dst, const void *src, size_t size, int kind, void *stream)
+{
+    (void)dst, (void)src, (void)size, (void)kind, (void)stream;
+    return fork() == 0 ? 0 : 7;
 }

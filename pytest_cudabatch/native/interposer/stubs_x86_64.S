@@ -33,15 +33,15 @@ stub_code:
     .balign STUB_BYTES
     _CET_ENDBR
     movl $number, %r11d
-    jmp common
+    jmp cudabatch_recorded_call
     .set number, number + 1
     .endr
     .cfi_endproc
     .size stub_code, . - stub_code
 
     .balign 16
-    .type common, @function
-common:
+    .type cudabatch_recorded_call, @function
+cudabatch_recorded_call: /* the name that a backtrace shows */
     .cfi_startproc
     pushq %rbp
     .cfi_def_cfa_offset 16
@@ -92,6 +92,6 @@ stub_after_call:
     .cfi_def_cfa %rsp, 8
     ret
     .cfi_endproc
-    .size common, . - common
+    .size cudabatch_recorded_call, . - cudabatch_recorded_call
 
     .section .note.GNU-stack, "", @progbits

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -23,30 +25,18 @@ SLOTS = 16
 """Slots of an evidence file. Cells take them in turn, so that a leftover process of one cell, killed late,
 cannot write into the evidence of the next."""
 
-SUITE_VARIABLES = {"PYTEST_ADDOPTS": "", "PYTEST_PLUGINS": "", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-"""Nothing that is meant for the project's tests reaches the suite's zygote."""
-
 
 class CellHost:
     """One zygote with its evidence file."""
 
-    def __init__(
-        self, directory: Path, arguments: tuple[str, ...], variables: Mapping[str, str], start: Path, run: Run
-    ) -> None:
-        """Keep files in ``directory``, which is made; the zygote will start in ``start``."""
-        directory.mkdir()
-        self.evidence_path = directory / "evidence"
+    def __init__(self, plain: Environment, directory: Path, run: Run) -> None:
+        """Add evidence and the run to the environment ``plain``; keep their files in ``directory``."""
+        self.evidence_path = directory / f"{plain.name}.evidence"
         self.evidence = EvidenceFile.create(self.evidence_path, slots=SLOTS)
-        run_file = directory / "run.json"
+        run_file = directory / f"{plain.name}.run.json"
         run.write(run_file)
-        self.zygote = Zygote(
-            Environment(
-                name=directory.name,
-                arguments=arguments,
-                variables={**variables, **environment(self.evidence_path), RUN_VARIABLE: str(run_file)},
-                directory=start,
-            )
-        )
+        variables = {**plain.variables, **environment(self.evidence_path), RUN_VARIABLE: str(run_file)}
+        self.zygote = Zygote(replace(plain, variables=variables))
         self._cells = 0
 
     def run(self, nodeid: str, deadline: float) -> tuple[Outcome, Evidence]:
@@ -86,42 +76,47 @@ class CellRunner:
         self._project_files = tuple(dict.fromkeys(str(item.path) for item in items))
 
     def _suite_host(self) -> CellHost:
-        return self._host("suite", self._suite_arguments, SUITE_VARIABLES)
+        return self._host("suite", self._suite_environment)
 
     def _project_host(self) -> CellHost:
-        return self._host("project", self._project_arguments, {"PYTEST_ADDOPTS": ""})
+        return self._host("project", self._project_environment)
 
-    def _host(
-        self, name: str, arguments: Callable[[], Iterable[str]], variables: Mapping[str, str]
-    ) -> CellHost:
+    def _host(self, name: str, plain: Callable[[], Environment]) -> CellHost:
         if name not in self._hosts:
-            self._hosts[name] = CellHost(
-                directory=Path(self._directory.name, name),
-                arguments=tuple(arguments()),
-                variables=variables,
-                start=self._config.invocation_params.dir,
-                run=self._run,
-            )
+            self._hosts[name] = CellHost(plain(), Path(self._directory.name), self._run)
         return self._hosts[name]
 
-    def _suite_arguments(self) -> Iterator[str]:
-        yield from (
-            "-c",
-            str(SUITE_DIRECTORY / "pytest.ini"),
-            "--rootdir",
-            str(SUITE_DIRECTORY),
-            "--noconftest",
+    def _suite_environment(self) -> Environment:
+        """Keep everything out that is meant for the project's tests."""
+        files = sorted(SUITE_DIRECTORY.glob("test_*.py"))
+        return Environment(
+            name="suite",
+            arguments=(
+                *("-c", str(SUITE_DIRECTORY / "pytest.ini"), "--rootdir", str(SUITE_DIRECTORY)),
+                *("--noconftest", "--import-mode=importlib"),
+                *("-p", "no:cacheprovider", "-p", "pytest_cudabatch.plugin"),
+                *map(str, files),
+            ),
+            variables={"PYTEST_ADDOPTS": "", "PYTEST_PLUGINS": "", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+            directory=self._config.invocation_params.dir,
         )
-        yield from ("--import-mode=importlib", "-p", "no:cacheprovider", "-p", "pytest_cudabatch.plugin")
-        yield from (str(path) for path in sorted(SUITE_DIRECTORY.glob("test_*.py")))
 
-    def _project_arguments(self) -> Iterator[str]:
+    def _project_environment(self) -> Environment:
+        """Let the project's own configuration, conftest and plugins apply."""
         config = self._config
-        yield from self._run.zygote_arguments
-        yield from ("-o", "addopts=", "--rootdir", str(config.rootpath))
-        if config.inipath is not None:
-            yield from ("-c", str(config.inipath))
-        yield from self._project_files
+        start = config.invocation_params.dir
+        return Environment(
+            name="project",
+            arguments=(
+                *self._run.zygote_arguments,
+                *("-o", "addopts=", "--rootdir", str(config.rootpath)),
+                *(("-c", str(config.inipath)) if config.inipath else ()),
+                *self._project_files,
+            ),
+            variables={"PYTEST_ADDOPTS": ""},
+            directory=start,
+            imports_directory=str(start) in sys.path or "" in sys.path,
+        )
 
     def limit(self, item: pytest.Item, seconds: float | None) -> None:
         """Let ``item`` take at most ``seconds``; the smaller of this and ``--cuda-timeout`` wins."""

@@ -33,6 +33,13 @@ __all__ = ["Environment", "RunningZygote"]
 _ONE_THREAD = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 """An import of numpy starts OpenBLAS's threads, and a process with threads cannot be forked safely."""
 
+_LIKE_THE_PYTEST_SCRIPT = (
+    "import runpy, sys\n"
+    "if sys.path[0] == '': del sys.path[0]\n"
+    "runpy.run_module('pytest', run_name='__main__', alter_sys=True)\n"
+)
+"""Starts pytest without the current directory on sys.path, where a checkout would shadow what is installed."""
+
 _ANSWER_LIMIT = 30.0
 """Seconds for an answer of a zygote that has started: a fork, or reaping what a test left behind."""
 
@@ -44,13 +51,15 @@ _END_LIMIT = 10.0
 class Environment:
     """What a zygote is started with: everything that must be set before exec.
 
-    ``arguments`` are pytest's, ``variables`` are added to the caller's environment.
+    ``arguments`` are pytest's, ``variables`` are added to the caller's environment. ``directory`` is where it
+    starts; its modules can be imported, as under ``python -m pytest``, only if ``imports_directory`` says so.
     """
 
     name: str
     arguments: tuple[str, ...]
     variables: Mapping[str, str]
     directory: Path
+    imports_directory: bool = False
 
 
 class RunningZygote:
@@ -151,7 +160,8 @@ def _command(environment: Environment) -> list[str]:
     return [
         sys.executable,
         "-u",  # what a test printed is in its file when it crashes
-        *("-m", "pytest", "-p", "pytest_cudabatch.cells.zygote"),
+        *(("-m", "pytest") if environment.imports_directory else ("-c", _LIKE_THE_PYTEST_SCRIPT)),
+        *("-p", "pytest_cudabatch.cells.zygote"),
         *environment.arguments,
         "--capture=no",  # the child's descriptors 1 and 2 are files of the supervisor
         "--maxfail=0",  # one import error is no reason to collect nothing else

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -245,6 +247,38 @@ def test_suite_inside_an_in_tree_virtual_environment(
     monkeypatch.setenv("PYTHONPATH", str(site))
     _, data = report(pytester, "-k", "test_callee")
     assert ids(data) == [ABI]
+
+
+def test_a_checkout_in_the_current_directory_does_not_shadow_the_package(pytester: pytest.Pytester) -> None:
+    """The pytest script keeps the current directory off sys.path; so do the zygotes that it starts."""
+    pytester.mkpydir("pytest_cudabatch").joinpath("__init__.py").write_text(
+        "raise RuntimeError('shadowed')\n"
+    )
+    script = Path(sysconfig.get_path("scripts"), "pytest")
+    options = (
+        "--cuda-matrix",
+        *ONE_PAIRING,
+        "--cuda-suite-only",
+        "-k",
+        "test_callee",
+        "-p",
+        "no:cacheprovider",
+    )
+    # Not by pytester, which adds the current directory to PYTHONPATH.
+    done = subprocess.run([script, *options], cwd=pytester.path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0
+    assert "1 passed" in done.stdout.splitlines()[-1]
+
+
+def test_own_cells_import_from_the_current_directory_under_python_m_pytest(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(beside="VALUE = 3\n")
+    tests = pytester.mkdir("tests")
+    (tests / "test_it.py").write_text(
+        "import beside\n\ndef test_it(cuda_pairing):\n    assert beside.VALUE == 3\n"
+    )
+    result, data = report(pytester, "--cuda-no-suite", "tests")
+    assert result.ret == 0
+    assert ids(data) == ["tests/test_it.py::test_it[cu12.9-d13.0]"]
 
 
 def test_suite_only_does_not_import_the_project(pytester: pytest.Pytester) -> None:

@@ -138,7 +138,7 @@ class Summary:
         pairings = [cell.identity.pairing.id for cell in cells if cell.identity.pairing]
         if pairings:
             yield f"  pairings: {_listed(pairings)}"
-        yield f"  cases: {_listed(cell.identity.case for cell in cells)}"
+        yield f"  cases: {_listed(_functions(cells))}"
         yield f"  hint: {finding.hint}"
         yield f"  rerun one: {shlex.join([*self.command, first.identity.nodeid])}"
 
@@ -162,6 +162,16 @@ class Summary:
 
 def _count(cells: Sequence[Cell], noun: str) -> str:
     return f"{len(cells)} {noun}" if len(cells) == 1 else f"{len(cells)} {noun}s"
+
+
+def _functions(cells: Sequence[Cell]) -> Iterator[str]:
+    """Name the test functions, and how many cases each stands for where it has parameters of its own."""
+    cases: dict[str, set[str]] = {}
+    for cell in cells:
+        function, bracket, own = cell.identity.case.partition("[")
+        cases.setdefault(function, set()).update({own} if bracket else ())
+    for function, parameters in cases.items():
+        yield f"{function} ({len(parameters)} cases)" if len(parameters) > 1 else function
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -19,16 +19,16 @@ from pytest_cudabatch.runtimes import DriverFacts, RuntimeFile
 
 DRIVERS = ("12.4", "12.8", "12.9", "13.0", "13.2", "13.5")
 ROUTES = {
-    # r: the runtime's route exists, d: the driver's; a: assumed, h: from headers; "": not legal
+    # r: the runtime's route exists, d: the driver's; a: assumed, h: from headers, o: observed; "": not legal
     "12.6": ("h", "dh", "dh", "dh", "dh", "dh"),
-    "12.8": ("a", "rdh", "rdh", "rdh", "rdh", "rdh"),
-    "12.9": ("a", "rdh", "rdh", "rdh", "rdh", "rdh"),
-    "13.0": ("", "", "", "rdh", "rdh", "rdh"),
+    "12.8": ("a", "rdh", "rdh", "rdo", "rdh", "rdh"),
+    "12.9": ("a", "rdh", "rdh", "rdo", "rdh", "rdh"),
+    "13.0": ("", "", "", "rdo", "rdh", "rdh"),
     "13.1": ("", "", "", "rdh", "rdh", "rdh"),
-    "13.2": ("", "", "", "rdh", "rdh", "rdh"),
+    "13.2": ("", "", "", "rdo", "rdh", "rdh"),
     "13.3": ("", "", "", "rdh", "rdh", "rdh"),
     "13.4": ("", "", "", "rdh", "rdh", "rdh"),
-    "13.5": ("", "", "", "rdh", "rdh", "rdh"),
+    "13.5": ("", "", "", "rdo", "rdh", "rdh"),
 }
 LIBRARIES = {
     "12.6": "simcuda/runtime-12.6/libcudart.so.12",
@@ -85,7 +85,7 @@ def test_one_simulated_pairing_in_full() -> None:
         ),
         DriverEntry(CudaVersion(13, 0), Path(DRIVER_LIBRARIES["13.0"])),
         platform="simulated",
-        basis="header",
+        basis="observed",
     )
     assert pairing.runtime.describe() == {"version": "12.9", "abi": "v12080", "source": "simulated"}
     assert pairing.driver.describe() == {"version": "13.0"}
@@ -120,8 +120,8 @@ def test_pairings_of_a_host() -> None:
         for pairing in pairings
     ] == [
         ("cu12.6-d13.0", "12.6.77", False, True, "header"),
-        ("cu12.9-d13.0", "12.9.79", True, True, "header"),
-        ("cu13.5-d13.0", "13.5.37", True, True, "header"),
+        ("cu12.9-d13.0", "12.9.79", True, True, "observed"),
+        ("cu13.5-d13.0", "13.5.37", True, True, "observed"),
     ]
     assert {pairing.platform for pairing in pairings} == {"device"}
     assert {pairing.driver for pairing in pairings} == {DriverEntry(CudaVersion(13, 0), None, "580.159.04")}

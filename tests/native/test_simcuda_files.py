@@ -129,9 +129,14 @@ def test_batch_functions_that_are_exported(path: Path, expected: set[str]) -> No
 
 
 def test_variants_differ_in_nothing_else() -> None:
-    """Only the batch functions vary, and the context functions that 13.0 added."""
+    """Only the batch functions vary, and the context functions that 12.5 and 13.0 added."""
     drivers = {variant: set(exports(driver_path(variant))) for variant in DRIVERS}
-    assert drivers["12.8"] - drivers["12.4"] == {"cuMemcpyBatchAsync", "cuMemcpyBatchAsync_ptsz"}
+    assert drivers["12.8"] - drivers["12.4"] == {
+        "cuMemcpyBatchAsync",
+        "cuMemcpyBatchAsync_ptsz",
+        "cuStreamGetCtx_v2",
+        "cuStreamGetCtx_v2_ptsz",
+    }
     assert drivers["13.0"] - drivers["12.8"] == {
         "cuMemcpyBatchAsync_v2",
         "cuMemcpyBatchAsync_v2_ptsz",

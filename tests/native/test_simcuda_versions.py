@@ -132,6 +132,8 @@ LOOK_UPS: tuple[tuple[str, tuple[str, int, int], tuple[int, str | None, int]], .
     ("13.0", ("cuGetProcAddress", 12000, 0), (0, "cuGetProcAddress_v2", FOUND)),
     ("13.0", ("cuCtxSynchronize", 12080, 0), (0, "cuCtxSynchronize", FOUND)),
     ("13.0", ("cuCtxSynchronize", 13000, 0), (0, "cuCtxSynchronize_v2", FOUND)),
+    ("13.0", ("cuStreamGetCtx", 12040, 0), (0, "cuStreamGetCtx", FOUND)),
+    ("13.0", ("cuStreamGetCtx", 12050, 2), (0, "cuStreamGetCtx_v2_ptsz", FOUND)),
     ("13.0", ("cuEventElapsedTime", 12070, 0), (0, "cuEventElapsedTime", FOUND)),
     ("13.0", ("cuEventElapsedTime", 12080, 0), (0, "cuEventElapsedTime_v2", FOUND)),
 )

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import batch
+import contexts
 import memory
 import processes
 import streams
 import versions
 from simulated import main
 
-__all__ = ["batch", "memory", "processes", "streams", "versions"]  # imported for the scenarios they register
+__all__ = ["batch", "contexts", "memory", "processes", "streams", "versions"]  # imported for the scenarios they register
 
 if __name__ == "__main__":
     main()

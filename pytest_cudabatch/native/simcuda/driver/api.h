@@ -47,6 +47,10 @@ CUDA_API int cuCtxGetCurrent(void **context);
 CUDA_API int cuCtxGetDevice(int *device);
 CUDA_API int cuCtxSynchronize(void);
 CUDA_API int cuCtxGetStreamPriorityRange(int *lowest, int *highest);
+WITH_TWIN(cuStreamGetCtx, cuStreamGetCtx_ptsz, void *stream, void **context)
+#if SIM_DRIVER_OWN >= FIRST_VERSION_WITH_BATCH
+WITH_TWIN(cuStreamGetCtx_v2, cuStreamGetCtx_v2_ptsz, void *stream, void **context, void **green)
+#endif
 #if SIM_DRIVER_OWN >= FIRST_VERSION_WITHOUT_FAIL_INDEX
 CUDA_API int cuCtxGetDevice_v2(int *device, void *context);
 CUDA_API int cuCtxSynchronize_v2(void *context);

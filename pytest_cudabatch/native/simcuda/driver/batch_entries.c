@@ -19,9 +19,25 @@ static void touch(size_t *fail_index)
         __atomic_fetch_or(fail_index, 0, __ATOMIC_RELAXED);
 }
 
+/*
+ * The stream of a batch, and whether this thread may use it: unlike a single copy the batch call needs a
+ * current context even for a stream that has one, and says so by CUDA_INVALID_VALUE. The handle is read
+ * first, so that a false one faults whatever the thread has. Assumed: a default stream is
+ * CUDA_INVALID_CONTEXT, as for a single copy, and failIdx stays untouched in both cases.
+ */
+static int enter(void *handle, enum null_stream null_stream, struct stream **stream)
+{
+    *stream = stream_of(handle, null_stream);
+    if (*stream == NULL)
+        return CUDA_OUT_OF_MEMORY;
+    int code = context_ready();
+    return code == CUDA_INVALID_CONTEXT && !stream_is_default(handle) ? CUDA_INVALID_VALUE : code;
+}
+
 static int batch_with_fail_index(const struct batch *batch, size_t *fail_index, void *handle,
                                  enum null_stream null_stream)
 {
+    struct stream *stream;
     size_t failed;
     int code = driver_ready();
     if (code != CUDA_OK)
@@ -29,9 +45,9 @@ static int batch_with_fail_index(const struct batch *batch, size_t *fail_index, 
     touch(fail_index);
     if (handle == STREAM_NULL && null_stream == NULL_IS_LEGACY)
         return CUDA_INVALID_VALUE; /* failIdx stays untouched, unlike for STREAM_LEGACY */
-    struct stream *stream = stream_of(handle, null_stream);
-    if (stream == NULL)
-        return CUDA_OUT_OF_MEMORY;
+    code = enter(handle, null_stream, &stream);
+    if (code != CUDA_OK)
+        return code;
     code = copy_batch(stream, batch, &failed);
     if (fail_index != NULL)
         *fail_index = failed;
@@ -59,14 +75,15 @@ int cuMemcpyBatchAsync_ptsz(const cuda_address *destinations, const cuda_address
 /* A NULL stream is refused, by the `_ptsz` twin too: so the real one was seen to answer. */
 static int batch_without_fail_index(const struct batch *batch, void *handle)
 {
+    struct stream *stream;
     size_t failed;
     int code = driver_ready();
     if (code != CUDA_OK)
         return code;
     if (handle == STREAM_NULL)
         return CUDA_INVALID_VALUE;
-    struct stream *stream = stream_of(handle, NULL_IS_LEGACY);
-    return stream == NULL ? CUDA_OUT_OF_MEMORY : copy_batch(stream, batch, &failed);
+    code = enter(handle, NULL_IS_LEGACY, &stream);
+    return code == CUDA_OK ? copy_batch(stream, batch, &failed) : code;
 }
 
 int cuMemcpyBatchAsync_v2(const cuda_address *destinations, const cuda_address *sources, const size_t *sizes,

@@ -29,6 +29,11 @@ int context_ready(void)
     return __atomic_load_n(&primary.active, __ATOMIC_ACQUIRE) ? CUDA_OK : CUDA_CONTEXT_IS_DESTROYED;
 }
 
+int stream_context_ready(const void *handle)
+{
+    return stream_is_default(handle) ? context_ready() : driver_ready();
+}
+
 static int device_ready(int device)
 {
     int code = driver_ready();
@@ -110,6 +115,49 @@ int cuCtxGetCurrent(void **context)
         *context = current;
     return code;
 }
+
+/* A default stream's context is the thread's; any other stream was made in the primary one. */
+static int get_stream_context(void *handle, void **context, enum null_stream null_stream)
+{
+    int code = context == NULL ? CUDA_INVALID_VALUE : stream_context_ready(handle);
+    if (code != CUDA_OK)
+        return code;
+    if (stream_of(handle, null_stream) == NULL)
+        return CUDA_OUT_OF_MEMORY;
+    *context = &primary;
+    return CUDA_OK;
+}
+
+int cuStreamGetCtx(void *stream, void **context)
+{
+    return get_stream_context(stream, context, NULL_IS_LEGACY);
+}
+
+int cuStreamGetCtx_ptsz(void *stream, void **context)
+{
+    return get_stream_context(stream, context, NULL_IS_PER_THREAD);
+}
+
+#if SIM_DRIVER_OWN >= FIRST_VERSION_WITH_BATCH
+/* Since 12.5 there is a second form, which cuGetProcAddress prefers; no stream is of a green context here. */
+static int get_stream_contexts(void *handle, void **context, void **green, enum null_stream null_stream)
+{
+    int code = green == NULL ? CUDA_INVALID_VALUE : get_stream_context(handle, context, null_stream);
+    if (code == CUDA_OK)
+        *green = NULL;
+    return code;
+}
+
+int cuStreamGetCtx_v2(void *stream, void **context, void **green)
+{
+    return get_stream_contexts(stream, context, green, NULL_IS_LEGACY);
+}
+
+int cuStreamGetCtx_v2_ptsz(void *stream, void **context, void **green)
+{
+    return get_stream_contexts(stream, context, green, NULL_IS_PER_THREAD);
+}
+#endif
 
 int cuCtxGetDevice(int *device)
 {

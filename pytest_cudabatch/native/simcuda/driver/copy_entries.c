@@ -12,7 +12,7 @@ struct manner {
 
 static int copy(uintptr_t destination, uintptr_t source, size_t size, void *handle, struct manner manner)
 {
-    int code = context_ready();
+    int code = stream_context_ready(handle);
     if (code != CUDA_OK)
         return code;
     struct stream *stream = stream_of(handle, manner.null_stream);
@@ -23,7 +23,7 @@ static int copy(uintptr_t destination, uintptr_t source, size_t size, void *hand
 
 static int set(cuda_address destination, int value, size_t size, void *handle, struct manner manner)
 {
-    int code = context_ready();
+    int code = stream_context_ready(handle);
     if (code != CUDA_OK)
         return code;
     struct stream *stream = stream_of(handle, manner.null_stream);

@@ -37,6 +37,10 @@ const struct named_function named_functions[] = {
     ALONE(cuCtxSynchronize, 13000, cuCtxSynchronize_v2),
 #endif
     ALONE(cuCtxGetStreamPriorityRange, 5050, cuCtxGetStreamPriorityRange),
+    TWINS(cuStreamGetCtx, 9020, cuStreamGetCtx, cuStreamGetCtx_ptsz),
+#if SIM_DRIVER_OWN >= FIRST_VERSION_WITH_BATCH
+    TWINS(cuStreamGetCtx, 12050, cuStreamGetCtx_v2, cuStreamGetCtx_v2_ptsz),
+#endif
     ALONE(cuMemAlloc, 3020, cuMemAlloc_v2),
     ALONE(cuMemFree, 3020, cuMemFree_v2),
     ALONE(cuMemAllocHost, 3020, cuMemAllocHost_v2),

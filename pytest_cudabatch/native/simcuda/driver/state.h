@@ -15,4 +15,7 @@ int driver_ready(void);
 /* driver_ready, and the calling thread has a live current context. */
 int context_ready(void);
 
+/* The same for what is done in one stream: a stream of the program brings its own context, a default one does not. */
+int stream_context_ready(const void *handle);
+
 #endif

@@ -83,6 +83,11 @@ static struct stream *stream_of_thread(void)
     return stream;
 }
 
+bool stream_is_default(const void *handle)
+{
+    return handle == STREAM_NULL || handle == STREAM_LEGACY || handle == STREAM_PER_THREAD;
+}
+
 struct stream *stream_of(void *handle, enum null_stream null_stream)
 {
     if (handle == STREAM_NULL)

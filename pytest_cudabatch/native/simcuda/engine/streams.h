@@ -19,6 +19,9 @@ int stream_create(unsigned flags, int priority, void **handle);
 void stream_destroy(struct stream *stream);
 void stream_destroy_all(void);
 
+/* Is the handle one of the three numbers, and not a stream of the program? */
+bool stream_is_default(const void *handle);
+
 /*
  * Returns the stream behind a handle, NULL only without memory for the thread's own stream. Reads through
  * the handle, so a stale or false one is SIGSEGV. Call it without the lock.

@@ -1,11 +1,13 @@
 """Plans of batched copies, their buffers, and the check of their bytes. Imports numpy."""
 
-from pytest_cudabatch.copies.bound import CANVAS, BoundPlan
+from pytest_cudabatch.copies.bound import BoundPlan
 from pytest_cudabatch.copies.oracle import copy_one_by_one
+from pytest_cudabatch.copies.pattern import CANVAS
 from pytest_cudabatch.copies.plan import (
     GUARD_BYTES,
     MIXED_SIZES,
     UNIFORM_SIZES,
+    WIDE_SIZES,
     Direction,
     Mixture,
     Place,
@@ -19,6 +21,7 @@ __all__ = [
     "GUARD_BYTES",
     "MIXED_SIZES",
     "UNIFORM_SIZES",
+    "WIDE_SIZES",
     "BoundPlan",
     "Direction",
     "GuardOverrun",

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterable, Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pytest_cudabatch.copies.pattern import CANVAS, Pattern
 from pytest_cudabatch.copies.plan import Place, Plan
 from pytest_cudabatch.copies.problems import Problem, Ranges, find_problems
 from pytest_cudabatch.copies.ranges import copy_ranges
@@ -16,12 +18,9 @@ from pytest_cudabatch.cuda import DeviceBuffer, PinnedBuffer, Runtime
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["CANVAS", "BoundPlan"]
+__all__ = ["BoundPlan"]
 
-CANVAS = 0xFF
-"""What destinations hold before the copies. No source byte has this value, so a byte not copied shows."""
-
-_BLOCK_BYTES = 1_048_573  # a prime, so that ranges at round distances from each other hold other bytes
+_PIECE_BYTES = 1 << 20  # buffers are compared in pieces that stay in the processor's cache
 
 
 class BoundPlan:
@@ -36,7 +35,10 @@ class BoundPlan:
         self.plan = plan
         self.runtime = runtime
         self._expected: dict[Place, NDArray[np.uint8]] = {}
-        self._images: dict[Place, NDArray[np.uint8]] = {}
+        longest = int(plan.sizes.max(initial=0))
+        self._patterns = {
+            place: Pattern((plan.seed, place), longest) for place in Place if plan.src_extents[place]
+        }
         with contextlib.ExitStack() as allocated:
             self._sources = self._allocate(plan.src_extents, allocated)
             self._destinations = self._allocate(plan.dst_extents, allocated)
@@ -56,11 +58,11 @@ class BoundPlan:
         Returns when all of it is in memory, whatever stream the copies then run on.
         """
         for place, buffer in self._sources.items():
-            image = self._source_image(place)
-            if isinstance(buffer, PinnedBuffer):
-                buffer.bytes[:] = image
-            else:
-                self.runtime.memcpy(buffer.address, image.ctypes.data, buffer.nbytes)
+            for start, piece in self._patterns[place].pieces(buffer.nbytes):
+                if isinstance(buffer, PinnedBuffer):
+                    buffer.bytes[start : start + len(piece)] = piece
+                else:
+                    self.runtime.memcpy(buffer.address + start, piece.ctypes.data, len(piece))
         for buffer in self._destinations.values():
             if isinstance(buffer, PinnedBuffer):
                 buffer.bytes.fill(CANVAS)
@@ -82,10 +84,10 @@ class BoundPlan:
         found: list[Problem] = []
         for place, expected in self.expected().items():
             name = f"{place.name.lower()} destination"
-            found += find_problems(name, self._read(self._destinations[place]), expected, self._ranges(place))
+            found += self._compare(name, self._destinations[place], _cut(expected), self._ranges(place))
         for place, buffer in self._sources.items():
             name = f"{place.name.lower()} source"
-            found += find_problems(name, self._read(buffer), self._source_image(place), Ranges.none())
+            found += self._compare(name, buffer, self._patterns[place].pieces(buffer.nbytes), Ranges.none())
         return found
 
     def close(self) -> None:
@@ -114,23 +116,17 @@ class BoundPlan:
             buffers[Place.DEVICE] = device
         return buffers
 
-    def _source_image(self, place: Place) -> NDArray[np.uint8]:
-        if place not in self._images:
-            random = np.random.default_rng((self.plan.seed, place))
-            block = np.frombuffer(random.bytes(_BLOCK_BYTES), dtype=np.uint8)
-            self._images[place] = np.resize(np.minimum(block, CANVAS - 1), self.plan.src_extents[place])
-        return self._images[place]
-
     def _expected_image(self, destination: Place) -> NDArray[np.uint8]:
         plan = self.plan
         image = np.full(plan.dst_extents[destination], CANVAS, dtype=np.uint8)
         for source in self._sources:
             members = np.flatnonzero((plan.dst_places == destination) & (plan.src_places == source))
+            pattern = self._patterns[source]
             copy_ranges(
                 image,
                 plan.dst_offsets[members],
-                self._source_image(source),
-                plan.src_offsets[members],
+                pattern.bytes,
+                pattern.starts(plan.src_offsets[members]),
                 plan.sizes[members],
             )
         return image
@@ -139,13 +135,37 @@ class BoundPlan:
         members = np.flatnonzero(self.plan.dst_places == destination)
         return Ranges.sort(members, self.plan.dst_offsets[members], self.plan.sizes[members])
 
-    def _read(self, buffer: DeviceBuffer | PinnedBuffer) -> NDArray[np.uint8]:
-        """Return the buffer's bytes as they are now: a view of pinned memory, a copy of device memory."""
+    def _compare(
+        self,
+        name: str,
+        buffer: DeviceBuffer | PinnedBuffer,
+        expected: Iterable[tuple[int, NDArray[np.uint8]]],
+        ranges: Ranges,
+    ) -> list[Problem]:
+        """Compare a buffer with its expected bytes, piece by piece; only a wrong one is then read whole."""
+        pieces = list(expected)
+        scratch = np.empty(max(len(piece) for _, piece in pieces), dtype=np.uint8)
+        if all(
+            np.array_equal(self._read(buffer, start, scratch[: len(piece)]), piece) for start, piece in pieces
+        ):
+            return []
+        actual = self._read(buffer, 0, np.empty(buffer.nbytes, dtype=np.uint8))
+        return find_problems(name, actual, np.concatenate([piece for _, piece in pieces]), ranges)
+
+    def _read(
+        self, buffer: DeviceBuffer | PinnedBuffer, start: int, scratch: NDArray[np.uint8]
+    ) -> NDArray[np.uint8]:
+        """Return ``len(scratch)`` bytes as they are now: a view of pinned memory, or ``scratch`` filled."""
         if isinstance(buffer, PinnedBuffer):
-            return buffer.bytes
-        copy = np.empty(buffer.nbytes, dtype=np.uint8)
-        self.runtime.memcpy(copy.ctypes.data, buffer.address, buffer.nbytes)
-        return copy
+            return buffer.bytes[start : start + len(scratch)]
+        self.runtime.memcpy(scratch.ctypes.data, buffer.address + start, len(scratch))
+        return scratch
+
+
+def _cut(image: NDArray[np.uint8]) -> Iterator[tuple[int, NDArray[np.uint8]]]:
+    """Yield ``image`` in pieces, each with its offset."""
+    for start in range(0, len(image), _PIECE_BYTES):
+        yield start, image[start : start + _PIECE_BYTES]
 
 
 def _addresses(

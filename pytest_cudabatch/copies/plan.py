@@ -9,11 +9,13 @@ so that a copy which runs over its end shows.
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+
+from pytest_cudabatch.copies.draws import draw_mixed_sizes, draw_uniform_sizes, leave_empty
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -22,6 +24,7 @@ __all__ = [
     "GUARD_BYTES",
     "MIXED_SIZES",
     "UNIFORM_SIZES",
+    "WIDE_SIZES",
     "Direction",
     "Mixture",
     "Place",
@@ -38,8 +41,26 @@ UNIFORM_SIZES = (256, 576, 1152, 2048)
 MIXED_SIZES = (1, 17, 128, 256, 512, 576, 1001, 1024, 1152, 4096, 8192, 16384)
 """Sizes in bytes that a mixed plan draws from: those that a driver was seen to fail on, and odd ones."""
 
-_SOURCE_GAPS = (0, 64, 256, 1024)
-_DESTINATION_GAPS = (16, 64, 240)
+WIDE_SIZES = (1, 3, 64, 1000, 4096, 65_536, 1_048_576, 4_194_304)
+"""Sizes in bytes from one byte to 4 MiB, for ``make_plan(..., sizes=WIDE_SIZES)``."""
+
+
+@dataclass(frozen=True)
+class _Gaps:
+    """What the gaps behind ranges are drawn from, in bytes; behind a destination there is always one."""
+
+    source: tuple[int, ...]
+    destination: tuple[int, ...]
+
+    @property
+    def most(self) -> int:
+        """How much the gaps of one copy take at most."""
+        return max(self.source) + max(self.destination)
+
+
+_WIDE_GAPS = _Gaps(source=(0, 64, 256, 1024), destination=(16, 64, 240))
+_NARROW_GAPS = _Gaps(source=(0, 16, 32), destination=(16,))
+"""Where wide gaps would take more than a quarter of what the plan may."""
 
 
 class Place(enum.IntEnum):
@@ -105,29 +126,75 @@ class Plan:
 
 
 def make_plan(
-    direction: Direction, mixture: Mixture, count: int, seed: int, *, sizes: Sequence[int] | None = None
+    direction: Direction,
+    mixture: Mixture,
+    count: int,
+    seed: int,
+    *,
+    sizes: Sequence[int] | None = None,
+    nbytes_limit: int | None = None,
+    empty: Collection[int] | float = 0.0,
 ) -> Plan:
     """Make the plan that these arguments stand for; equal arguments give equal plans.
 
     ``count`` is the number of descriptors, ``sizes`` what their sizes in bytes are drawn from (0 is
     allowed; default: UNIFORM_SIZES or MIXED_SIZES). With the defaults a plan of 4,096 descriptors
-    needs less than 32 MiB. Raises ValueError for a negative count or size, or an empty ``sizes``.
+    needs less than 32 MiB. ``nbytes_limit`` is the most memory in bytes that the plan may need: sizes
+    are drawn, and gaps kept small, so that it fits; a uniform plan for which no default size is small
+    enough has the largest size that is. ``empty`` are the indices of copies of no bytes, or which
+    fraction of all copies (0 to 1) has none.
+
+    Raises ValueError for a negative count or size, an empty ``sizes``, a limit that cannot be kept, and
+    for indices or a fraction that cannot be.
     """
-    choices = tuple(sizes) if sizes is not None else _default_sizes(mixture)
-    if count < 0 or not choices or min(choices) < 0:
-        raise ValueError(f"no plan of {count} copies with sizes out of {choices}")
+    if count < 0 or (sizes is not None and (len(sizes) == 0 or min(sizes) < 0)):
+        raise ValueError(f"no plan of {count} copies with sizes out of {sizes}")
     random = np.random.default_rng(seed)
-    drawn = _draw_sizes(mixture, choices, count, random)
-    src_places, dst_places = _draw_places(direction, count, random)
-    src_offsets, src_extents = _lay_out(drawn, src_places, _SOURCE_GAPS, random)
-    dst_offsets, dst_extents = _lay_out(drawn, dst_places, _DESTINATION_GAPS, random)
-    for array in (drawn, src_places, dst_places, src_offsets, dst_offsets):
+    gaps = _gaps_within(nbytes_limit, count)
+    budget = None if nbytes_limit is None else _payload_within(nbytes_limit, count, gaps)
+    choices = sizes if sizes is not None else _default_sizes(mixture, count, budget)
+    draw = draw_uniform_sizes if mixture is Mixture.UNIFORM else draw_mixed_sizes
+    drawn = leave_empty(draw(choices, count, budget, random), empty, np.random.default_rng((seed, count)))
+    return _scatter(direction, mixture, seed, drawn, gaps, random)
+
+
+def _default_sizes(mixture: Mixture, count: int, budget: int | None) -> Sequence[int]:
+    if mixture is Mixture.MIXED:
+        return MIXED_SIZES
+    if budget is None or count * min(UNIFORM_SIZES) <= budget:
+        return UNIFORM_SIZES
+    return (max(budget // count, 1),)
+
+
+def _gaps_within(limit: int | None, count: int) -> _Gaps:
+    return _WIDE_GAPS if limit is None or count * _WIDE_GAPS.most <= limit // 4 else _NARROW_GAPS
+
+
+def _payload_within(limit: int, count: int, gaps: _Gaps) -> int:
+    """Return how many bytes the copies may move; they lie in memory twice, in up to four buffers."""
+    guards = 2 * 2 * len(Place) * GUARD_BYTES
+    return max(limit - guards - count * gaps.most, 0) // 2
+
+
+def _scatter(
+    direction: Direction,
+    mixture: Mixture,
+    seed: int,
+    sizes: NDArray[np.uint64],
+    gaps: _Gaps,
+    random: np.random.Generator,
+) -> Plan:
+    """Give each copy its places and its offsets there."""
+    src_places, dst_places = _draw_places(direction, len(sizes), random)
+    src_offsets, src_extents = _lay_out(sizes, src_places, gaps.source, random)
+    dst_offsets, dst_extents = _lay_out(sizes, dst_places, gaps.destination, random)
+    for array in (sizes, src_places, dst_places, src_offsets, dst_offsets):
         array.setflags(write=False)
     return Plan(
         direction,
         mixture,
         seed,
-        drawn,
+        sizes,
         src_places,
         dst_places,
         src_offsets,
@@ -135,18 +202,6 @@ def make_plan(
         src_extents,
         dst_extents,
     )
-
-
-def _default_sizes(mixture: Mixture) -> tuple[int, ...]:
-    return UNIFORM_SIZES if mixture is Mixture.UNIFORM else MIXED_SIZES
-
-
-def _draw_sizes(
-    mixture: Mixture, choices: tuple[int, ...], count: int, random: np.random.Generator
-) -> NDArray[np.uint64]:
-    if mixture is Mixture.UNIFORM:
-        return np.full(count, random.choice(choices), dtype=np.uint64)
-    return random.choice(np.array(choices, dtype=np.uint64), size=count)
 
 
 def _draw_places(

@@ -48,6 +48,44 @@ def test_without_copies_every_byte_of_each_is_wrong(direction: Direction) -> Non
         assert {problem.got for problem in found} == {CANVAS}
 
 
+@pytest.mark.parametrize("empty", [{0}, {19}, {3, 4, 5}, 0.5, 1.0])
+@pytest.mark.parametrize("direction", Direction)
+def test_empty_copies_change_nothing(direction: Direction, empty: set[int] | float) -> None:
+    with BoundPlan(make_plan(direction, Mixture.MIXED, 20, 3, empty=empty), HostRuntime()) as bound:
+        bound.fill()
+        copy_one_by_one(bound)
+        assert bound.verify() == []
+        image = bound.expected()
+        assert sum(np.count_nonzero(bytes_ != CANVAS) for bytes_ in image.values()) == bound.plan.payload
+
+
+def test_a_write_to_an_empty_copy_is_an_overrun() -> None:
+    with BoundPlan(make_plan(Direction.D2H, Mixture.MIXED, 20, 3, empty={6}), HostRuntime()) as bound:
+        bound.fill()
+        copy_one_by_one(bound)
+        ctypes.memset(int(bound.dsts[6]), 1, 2)
+        (problem,) = bound.verify()
+        assert isinstance(problem, GuardOverrun)
+        assert (problem.offset, problem.length) == (int(bound.plan.dst_offsets[6]), 2)
+        assert problem.after_descriptor == 6
+
+
+@pytest.mark.parametrize("mixture", Mixture)
+def test_131072_copies_and_sizes_up_to_4_mib(mixture: Mixture) -> None:
+    for count, sizes in ((131_072, None), (3, (4 << 20, (4 << 20) - 1))):
+        plan = make_plan(Direction.MIXED, mixture, count, 1, sizes=sizes, nbytes_limit=32 << 20)
+        with BoundPlan(plan, HostRuntime()) as bound:
+            bound.fill()
+            assert len(bound.verify()) == min(20 * len(bound.expected()), count)
+            copy_one_by_one(bound)
+            assert bound.verify() == []
+            end = int(bound.dsts[-1] + bound.sizes[-1])
+            ctypes.memset(end, 0, 1)
+            (problem,) = bound.verify()
+            assert isinstance(problem, GuardOverrun)
+            assert problem.after_descriptor == count - 1
+
+
 def test_filling_again_wipes_the_destinations() -> None:
     with bind(count=5) as bound:
         copy_one_by_one(bound)

@@ -10,7 +10,8 @@ import streams
 import versions
 from simulated import main
 
-__all__ = ["batch", "contexts", "memory", "processes", "streams", "versions"]  # imported for the scenarios they register
+# Imported for the scenarios they register.
+__all__ = ["batch", "contexts", "memory", "processes", "streams", "versions"]
 
 if __name__ == "__main__":
     main()

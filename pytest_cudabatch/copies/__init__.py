@@ -1,6 +1,7 @@
 """Plans of batched copies, their buffers, and the check of their bytes. Imports numpy."""
 
 from pytest_cudabatch.copies.bound import BoundPlan
+from pytest_cudabatch.copies.layouts import make_packing_plan
 from pytest_cudabatch.copies.oracle import copy_one_by_one
 from pytest_cudabatch.copies.pattern import CANVAS
 from pytest_cudabatch.copies.plan import (
@@ -31,5 +32,6 @@ __all__ = [
     "Problem",
     "WrongBytes",
     "copy_one_by_one",
+    "make_packing_plan",
     "make_plan",
 ]

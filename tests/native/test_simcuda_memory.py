@@ -80,3 +80,43 @@ def test_states_of_the_driver_api() -> None:
         "after release": 709,
         "second device": 101,
     }
+
+
+def test_registrations() -> None:
+    """Two registrations side by side are two; the codes of copies were measured on a real driver."""
+    assert value_of("registrations", **ON_13) == {
+        "pageable": [0, 0],
+        "register": [0, 0],
+        "half": [1, 1],
+        "two": [1, 1],
+        "registered": 712,
+        "overlapping": 712,
+        "pinned": 712,
+        "device": 712,
+        "device, free": 1,
+        "unmapped": 1,
+        "beyond the end": 1,
+        "nothing": 1,
+        "null": 1,
+        "flags": 1,
+        "read-only": 801,
+        "I/O memory": 800,
+        "unregister": [0, 713, 713, 0],
+        "unregister pinned": 713,
+        "pageable again": [0, 0, 0, 0, 0],
+    }
+
+
+def test_flags_and_device_pointers_of_host_memory() -> None:
+    assert value_of("host_flags", **ON_13) == {
+        "no such flag": 1,
+        "default": [0, 0, 0, "same"],
+        "all": [0, 0, 7, "same"],
+        "registered": [0, 0, 3, "same"],
+        "device": [1, 1, 0, 0],
+        "unknown": [1, 1, 0, 0],
+    }
+
+
+def test_unregistering_waits_for_work() -> None:
+    assert value_of("unregistering_waits", **ON_13) == [600, 0, 0]

@@ -27,6 +27,9 @@ enum cuda_code {
     CUDA_NOT_FOUND = 500,
     CUDA_NOT_READY = 600,
     CUDA_CONTEXT_IS_DESTROYED = 709,
+    CUDA_HOST_MEMORY_ALREADY_REGISTERED = 712,
+    CUDA_HOST_MEMORY_NOT_REGISTERED = 713,
+    CUDA_NOT_PERMITTED = 800,
     CUDA_NOT_SUPPORTED = 801,
 };
 
@@ -65,6 +68,10 @@ _Static_assert(sizeof(struct copy_attributes) == 24, "the batch call's attribute
 
 enum { ORDER_STREAM = 1, ORDER_DURING_API_CALL = 2, ORDER_ANY = 3 };
 enum { COPY_FLAG_PREFER_OVERLAP_WITH_COMPUTE = 1 };
+
+/* Flags of cuMemHostAlloc (all without effect here) and of cuMemHostRegister; the runtime's are the same. */
+enum { HOST_ALLOC_FLAGS_ALL = 7 };
+enum { HOST_REGISTER_IO_MEMORY = 4, HOST_REGISTER_READ_ONLY = 8, HOST_REGISTER_FLAGS_ALL = 15 };
 
 /* CUmemorytype and cudaMemoryType agree on these. */
 enum { MEMORY_TYPE_UNREGISTERED = 0, MEMORY_TYPE_HOST = 1, MEMORY_TYPE_DEVICE = 2 };

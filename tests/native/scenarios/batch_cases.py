@@ -9,7 +9,14 @@ import ctypes
 import mmap
 from collections.abc import Callable
 
-from simulated import ORDER_ANY, ORDER_DURING_API_CALL, Attributes, Batch, page_before_a_hole
+from simulated import (
+    ORDER_ANY,
+    ORDER_DURING_API_CALL,
+    Attributes,
+    Batch,
+    page_before_a_hole,
+    readable_pages,
+)
 
 CASES: dict[str, Callable[[Batch], None]] = {}
 
@@ -214,6 +221,30 @@ def fail_index_null(batch: Batch) -> None:
 def fail_index_null_bad_batch(batch: Batch) -> None:
     batch.null_fail_index = True
     batch.sizes = [0]
+
+
+def _registered(batch: Batch, *spans: tuple[int, int]) -> int:
+    """Map two pages and register spans of them: offset and size. Return the address in their middle."""
+    start = readable_pages(2)
+    for offset, size in spans:
+        assert batch.process.runtime.cudaHostRegister(start + offset, size, 0) == 0
+    return start + mmap.PAGESIZE
+
+
+@case
+def source_inside_one_registration(batch: Batch) -> None:
+    batch.sources = [_registered(batch, (0, 2 * mmap.PAGESIZE)) - 32]
+
+
+@case
+def source_across_two_registrations(batch: Batch) -> None:
+    page = mmap.PAGESIZE
+    batch.sources = [_registered(batch, (0, page), (page, page)) - 32]
+
+
+@case
+def source_half_registered(batch: Batch) -> None:
+    batch.sources = [_registered(batch, (0, mmap.PAGESIZE)) - 32]
 
 
 @case

@@ -4,9 +4,22 @@ from __future__ import annotations
 
 import ctypes
 import itertools
+import mmap
 from typing import Any
 
-from simulated import LITTER, Batch, Process, Words, in_fork, scenario
+from simulated import (
+    LITTER,
+    SIZE_MAX,
+    Batch,
+    Gate,
+    Process,
+    Words,
+    call,
+    in_fork,
+    page_before_a_hole,
+    readable_pages,
+    scenario,
+)
 
 
 @scenario
@@ -117,3 +130,82 @@ def reset(process: Process) -> list[Any]:
     again = Batch.build(process)
     assert again.submit(runtime.cudaMemcpyBatchAsync, nine=process.fail_index_is_taken)[0] == 0
     return [*dead, again.bytes_arrived()]
+
+
+@scenario
+def registrations(process: Process) -> dict[str, Any]:
+    """Two pages, registered one by one: what that makes of copies, and what may not be registered."""
+    runtime, page = process.runtime, mmap.PAGESIZE
+    start, device = readable_pages(2), runtime.out("cudaMalloc", 2 * page)
+    pinned = runtime.out("cudaMallocHost", page)
+    hole = page_before_a_hole(page) + page
+    assert call(ctypes.CDLL(None).munmap, hole, page) == 0
+    stream = runtime.out("cudaStreamCreateWithFlags", 1)
+
+    def copies() -> list[int]:
+        """Across the middle, by an asynchronous and a synchronous copy."""
+        across = (device, start + page - 32, 64, 1)
+        return [runtime.cudaMemcpyAsync(*across, stream), runtime.cudaMemcpy(*across)]
+
+    found: dict[str, Any] = {"pageable": copies()}
+    found["register"] = [runtime.cudaHostRegister(start, page, 0)]
+    found["half"] = copies()
+    found["register"].append(runtime.cudaHostRegister(start + page, page, 1))
+    found["two"] = copies()
+    refused = {
+        "registered": (start, page, 0),
+        "overlapping": (start + 1, 1, 0),
+        "pinned": (pinned, page, 0),
+        "device": (device, page, 0),
+        "device, free": (device + (1 << 30), page, 0),
+        "unmapped": (hole, page, 0),
+        "beyond the end": (start + page, SIZE_MAX, 0),
+        "nothing": (start, 0, 0),
+        "null": (0, page, 0),
+        "flags": (start, page, 16),
+        "read-only": (start, page, 8),
+        "I/O memory": (start, page, 4),
+    }
+    found |= {name: runtime.cudaHostRegister(*words) for name, words in refused.items()}
+    found["unregister"] = [runtime.cudaHostUnregister(start + offset) for offset in (0, 0, page + 1, page)]
+    found["unregister pinned"] = runtime.cudaHostUnregister(pinned)
+    found["pageable again"] = [*copies(), runtime.cudaHostRegister(start, 2 * page, 0), *copies()]
+    return found
+
+
+@scenario
+def host_flags(process: Process) -> dict[str, Any]:
+    runtime = process.runtime
+    registered = readable_pages(1)
+    assert runtime.cudaHostRegister(registered, 64, 3) == 0
+    addresses = {
+        "default": runtime.out("cudaHostAlloc", 64, 0),
+        "all": runtime.out("cudaHostAlloc", 64, 7),
+        "registered": registered,
+        "device": runtime.out("cudaMalloc", 64),
+        "unknown": registered + 64,
+    }
+    found: dict[str, Any] = {"no such flag": runtime.cudaHostAlloc(Words([0]).address, 64, 8)}
+    for name, address in addresses.items():
+        flags, pointer = Words([0]), Words([0])
+        codes = [
+            runtime.cudaHostGetFlags(flags.address, address),
+            runtime.cudaHostGetDevicePointer(pointer.address, address, 0),
+        ]
+        found[name] = [*codes, flags[0], "same" if pointer[0] == address else pointer[0]]
+    return found
+
+
+@scenario
+def unregistering_waits(process: Process) -> list[int]:
+    """Forgetting a range waits for the work that reads it."""
+    runtime = process.runtime
+    registered, device = readable_pages(1), runtime.out("cudaMalloc", 64)
+    stream = runtime.out("cudaStreamCreateWithFlags", 1)
+    assert runtime.cudaHostRegister(registered, 64, 0) == 0
+    gate = Gate()
+    gate.close(process, stream)
+    assert runtime.cudaMemcpyAsync(device, registered, 64, 1, stream) == 0
+    before = runtime.cudaStreamQuery(stream)
+    gate.open()
+    return [before, runtime.cudaHostUnregister(registered), runtime.cudaStreamQuery(stream)]

@@ -210,13 +210,18 @@ class Gate:
         self._open.set()
 
 
+def readable_pages(count: int) -> int:
+    """Return the address of zeroed pages of the program's own."""
+    pages = mmap.mmap(-1, count * mmap.PAGESIZE)
+    _KEPT.append(pages)
+    return ctypes.addressof(ctypes.c_char.from_buffer(pages))
+
+
 def page_before_a_hole(size: int) -> int:
     """Return the address of the last ``size`` readable bytes before a page that nobody may touch."""
-    pages = mmap.mmap(-1, 2 * mmap.PAGESIZE)
-    start = ctypes.addressof(ctypes.c_char.from_buffer(pages))
+    start = readable_pages(2)
     libc = ctypes.CDLL(None)
     assert call(libc.mprotect, start + mmap.PAGESIZE, mmap.PAGESIZE, 0) == 0
-    _KEPT.append(pages)
     return start + mmap.PAGESIZE - size
 
 

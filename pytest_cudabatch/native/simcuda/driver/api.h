@@ -67,6 +67,12 @@ CUDA_API int cuMemGetAddressRange_v2(cuda_address *base, size_t *size, cuda_addr
 CUDA_API int cuPointerGetAttribute(void *value, int attribute, cuda_address address);
 CUDA_API int cuPointerGetAttributes(unsigned count, const int *attributes, void **values, cuda_address address);
 
+/* driver/registration_entries.c */
+CUDA_API int cuMemHostRegister_v2(void *address, size_t size, unsigned flags);
+CUDA_API int cuMemHostUnregister(void *address);
+CUDA_API int cuMemHostGetDevicePointer_v2(cuda_address *device_pointer, void *address, unsigned flags);
+CUDA_API int cuMemHostGetFlags(unsigned *flags, void *address);
+
 /* driver/copy_entries.c */
 WITH_TWIN(cuMemcpy, cuMemcpy_ptds, cuda_address destination, cuda_address source, size_t size)
 WITH_TWIN(cuMemcpyHtoD_v2, cuMemcpyHtoD_v2_ptds, cuda_address destination, const void *source, size_t size)

@@ -23,6 +23,8 @@ static const struct {
     {41, 1},    /* UNIFIED_ADDRESSING */
     {75, 9},    /* COMPUTE_CAPABILITY_MAJOR */
     {78, 1},    /* STREAM_PRIORITIES_SUPPORTED */
+    {91, 1},    /* CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM */
+    {99, 1},    /* HOST_REGISTER_SUPPORTED */
 };
 
 static int check(const void *answer, int device)

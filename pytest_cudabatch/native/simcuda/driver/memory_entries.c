@@ -1,11 +1,9 @@
-/* Allocation, freeing and pointer queries. Frees wait for all queued work, as real ones do. */
+/* Allocation and pointer queries. Frees wait for all queued work, as real ones do. */
 #include "../engine/memory.h"
 
 #include "../engine/schedule.h"
 #include "api.h"
 #include "state.h"
-
-enum { HOST_ALLOC_FLAGS = 7 }; /* portable, device map, write-combined: all without effect here */
 
 int cuMemAlloc_v2(cuda_address *address, size_t size)
 {
@@ -43,7 +41,7 @@ int cuMemFreeHost(void *address)
 int cuMemHostAlloc(void **address, size_t size, unsigned flags)
 {
     cuda_address allocated;
-    int code = address == NULL || flags > HOST_ALLOC_FLAGS ? CUDA_INVALID_VALUE : context_ready();
+    int code = address == NULL || flags > HOST_ALLOC_FLAGS_ALL ? CUDA_INVALID_VALUE : context_ready();
     if (code != CUDA_OK)
         return code;
     engine_lock();

@@ -11,7 +11,7 @@
 static const size_t DEVICE_BYTES = (size_t)8 << 30;
 static const size_t DEVICE_ALIGNMENT = 512;
 
-/* Guarded by the engine's lock: allocations of both kinds, sorted by address. */
+/* Guarded by the engine's lock: regions of all kinds, sorted by address. */
 static struct region *regions;
 static size_t region_count, region_capacity;
 
@@ -114,6 +114,27 @@ int memory_allocate_pinned(size_t size, unsigned flags, cuda_address *address)
     return code;
 }
 
+/* Unmapped pages make msync fail, and nothing else does that: with MS_ASYNC it writes nothing. */
+static bool is_mapped(cuda_address address, size_t size)
+{
+    cuda_address page = (cuda_address)sysconf(_SC_PAGESIZE);
+    cuda_address first = address / page * page;
+    return msync((void *)first, address - first + size, MS_ASYNC) == 0;
+}
+
+int memory_register(size_t size, unsigned flags, cuda_address address)
+{
+    const struct region *unused;
+    if (size == 0 || address == 0 || size > UINTPTR_MAX - address)
+        return CUDA_INVALID_VALUE;
+    if (memory_standing(address, size, &unused) != STANDING_UNKNOWN)
+        return CUDA_HOST_MEMORY_ALREADY_REGISTERED;
+    if (memory_view(address) != (void *)address || !is_mapped(address, size))
+        return CUDA_INVALID_VALUE;
+    return add_region(
+        (struct region){.address = address, .size = size, .kind = REGION_REGISTERED, .flags = flags});
+}
+
 /* Gives whole pages of a freed device range back to the host; the ends may belong to neighbours. */
 static void discard(const struct region *region)
 {
@@ -126,10 +147,16 @@ static void discard(const struct region *region)
 
 static void release(const struct region *region)
 {
-    if (region->kind == REGION_DEVICE)
+    switch (region->kind) {
+    case REGION_DEVICE:
         discard(region);
-    else
+        break;
+    case REGION_PINNED:
         munmap((void *)region->address, region->size);
+        break;
+    case REGION_REGISTERED: /* the memory is the program's */
+        break;
+    }
 }
 
 int memory_free(enum region_kind kind, cuda_address address)

@@ -1,5 +1,5 @@
 /*
- * Device and pinned memory: what is allocated, and how the engine reads and writes it.
+ * Device and pinned memory: what is allocated or registered, and how the engine reads and writes it.
  *
  * Device memory is an address range of its own. The program's side of it is never readable, so a host
  * dereference faults; the engine works on a second range at a fixed distance. Both are reserved at the
@@ -14,32 +14,38 @@
 
 #include "../abi.h"
 
-enum region_kind { REGION_DEVICE, REGION_PINNED };
+enum region_kind { REGION_DEVICE, REGION_PINNED, REGION_REGISTERED };
 
-/* One allocation, with the size that was asked for. */
+/* One allocation, with the size that was asked for, or one registered range of the program's own memory. */
 struct region {
     cuda_address address;
     size_t size;
     enum region_kind kind;
-    unsigned flags; /* of cuMemHostAlloc */
+    unsigned flags; /* of cuMemHostAlloc or cuMemHostRegister */
 };
 
-/* How a range of addresses lies to the allocations. */
+/* How a range of addresses lies to the regions. Two regions side by side are two. */
 enum standing {
     STANDING_UNKNOWN,  /* touches none of them: pageable host memory, or nothing at all */
     STANDING_INSIDE,   /* lies in one */
-    STANDING_ASTRIDE,  /* lies partly in one */
+    STANDING_ASTRIDE,  /* lies partly in one, or in several */
 };
 
 /* Each returns a cuda_code; a size of 0 is CUDA_INVALID_VALUE. */
 int memory_allocate_device(size_t size, cuda_address *address);
 int memory_allocate_pinned(size_t size, unsigned flags, cuda_address *address);
 
-/* Frees the allocation of this kind that starts at `address`, else CUDA_INVALID_VALUE. */
+/*
+ * Makes a range of the program's memory known, by the byte (assumed: real ones pin pages). What touches a
+ * known range is CUDA_HOST_MEMORY_ALREADY_REGISTERED; memory that is not mapped, CUDA_INVALID_VALUE (assumed).
+ */
+int memory_register(size_t size, unsigned flags, cuda_address address);
+
+/* Frees or forgets the region of this kind that starts at `address`, else CUDA_INVALID_VALUE. */
 int memory_free(enum region_kind kind, cuda_address address);
 void memory_free_all(void);
 
-/* Returns the allocation that contains `address`, or NULL. */
+/* Returns the region that contains `address`, or NULL. */
 const struct region *memory_find(cuda_address address);
 
 /* Says how `size` bytes (at least 1) from `address` lie; `region` is that of the first byte, or NULL. */

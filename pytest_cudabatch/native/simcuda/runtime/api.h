@@ -53,6 +53,12 @@ CUDA_API int cudaFreeHost(void *address);
 CUDA_API int cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes);
 CUDA_API int cudaPointerGetAttributes(struct pointer_attributes *attributes, const void *address);
 
+/* runtime/registration.c */
+CUDA_API int cudaHostRegister(void *address, size_t size, unsigned flags);
+CUDA_API int cudaHostUnregister(void *address);
+CUDA_API int cudaHostGetDevicePointer(void **device_pointer, void *address, unsigned flags);
+CUDA_API int cudaHostGetFlags(unsigned *flags, void *address);
+
 /* runtime/copies.c */
 WITH_TWIN(cudaMemcpy, cudaMemcpy_ptds, void *destination, const void *source, size_t size, int kind)
 WITH_TWIN(cudaMemcpyAsync, cudaMemcpyAsync_ptsz, void *destination, const void *source, size_t size, int kind,

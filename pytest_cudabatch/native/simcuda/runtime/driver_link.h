@@ -41,6 +41,10 @@
     ENTRY(free, "cuMemFree", 3020, (cuda_address))                                                        \
     ENTRY(host_allocate, "cuMemHostAlloc", 2020, (void **, size_t, unsigned))                             \
     ENTRY(host_free, "cuMemFreeHost", 2000, (void *))                                                     \
+    ENTRY(host_register, "cuMemHostRegister", 6050, (void *, size_t, unsigned))                           \
+    ENTRY(host_unregister, "cuMemHostUnregister", 4000, (void *))                                         \
+    ENTRY(host_get_device_pointer, "cuMemHostGetDevicePointer", 3020, (cuda_address *, void *, unsigned)) \
+    ENTRY(host_get_flags, "cuMemHostGetFlags", 2030, (unsigned *, void *))                                \
     ENTRY(get_info, "cuMemGetInfo", 3020, (size_t *, size_t *))                                           \
     ENTRY(pointer_get_attributes, "cuPointerGetAttributes", 7000, (unsigned, const int *, void **, cuda_address)) \
     ENTRY(copy, "cuMemcpy", 4000, (cuda_address, cuda_address, size_t))                                   \

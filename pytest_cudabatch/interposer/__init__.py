@@ -1,4 +1,7 @@
-"""Evidence: what the audit library (native/interposer) saw of a process's copies, read back as values."""
+"""Evidence: what the audit library (native/interposer) saw of a process's copies, read back as values.
+
+And injection: which of a process's calls the library answers itself, on request.
+"""
 
 from __future__ import annotations
 
@@ -12,19 +15,25 @@ from pytest_cudabatch.interposer.evidence import (
     MappedObject,
     Owner,
     Site,
+    VersionQuery,
 )
 from pytest_cudabatch.interposer.evidence_file import EvidenceFile, environment
+from pytest_cudabatch.interposer.injections import AppliedInjection, Injection, parse_injections
 
 __all__ = [
+    "AppliedInjection",
     "Binding",
     "Call",
     "CopyPath",
     "Evidence",
     "EvidenceFile",
+    "Injection",
     "Location",
     "Lookup",
     "MappedObject",
     "Owner",
     "Site",
+    "VersionQuery",
     "environment",
+    "parse_injections",
 ]

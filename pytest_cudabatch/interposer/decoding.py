@@ -14,13 +14,19 @@ from pytest_cudabatch.interposer.evidence import (
     MappedObject,
     Owner,
     Site,
+    VersionQuery,
     owner_of,
     parameters_taken,
 )
+from pytest_cudabatch.interposer.injections import AppliedInjection, applied_injection
 from pytest_cudabatch.interposer.layout import (
+    CALL_HAS_STREAM,
     CALL_IN_FLIGHT,
+    CALL_INJECTED,
     CALL_RETURNED,
+    EVIDENCE_DLSYM_REFUSED,
     EVIDENCE_PUBLISHED,
+    EVIDENCE_RULES,
     EVIDENCE_VIA_PLT,
     FUNCTIONS,
     EvidenceBinding,
@@ -28,6 +34,7 @@ from pytest_cudabatch.interposer.layout import (
     EvidenceLookup,
     EvidenceObject,
     EvidenceSlot,
+    EvidenceVersionQuery,
 )
 
 __all__ = ["decode"]
@@ -47,10 +54,14 @@ def decode(slot: EvidenceSlot) -> Evidence:
         lookups=tuple(_lookup(entry, objects) for entry in slot.tables.lookups if _published(entry)),
         calls=tuple(sorted(_calls(slot, objects), key=lambda call: call.sequence)),
         sites=_sites(slot, objects),
+        version_queries=tuple(
+            _version_query(entry, objects) for entry in slot.tables.version_queries if _published(entry)
+        ),
+        injections=_injections(slot),
     )
 
 
-def _published(row: EvidenceObject | EvidenceBinding | EvidenceLookup) -> bool:
+def _published(row: EvidenceObject | EvidenceBinding | EvidenceLookup | EvidenceVersionQuery) -> bool:
     return bool(row.entry.state == EVIDENCE_PUBLISHED)
 
 
@@ -88,6 +99,7 @@ def _binding(row: EvidenceBinding, objects: _Objects) -> Binding:
         caller=objects[row.caller].file,
         callee=objects.location(row.callee, row.callee_offset, function),
         via="plt" if row.via == EVIDENCE_VIA_PLT else "dlsym",
+        injected=row.via == EVIDENCE_DLSYM_REFUSED,
     )
 
 
@@ -101,7 +113,26 @@ def _lookup(row: EvidenceLookup, objects: _Objects) -> Lookup:
         code=row.code,
         caller=objects.location(row.caller, row.caller_offset),
         found=found,
+        injected=bool(row.injected),
     )
+
+
+def _version_query(row: EvidenceVersionQuery, objects: _Objects) -> VersionQuery:
+    injected = bool(row.injected)
+    return VersionQuery(
+        function=_function(row.function),
+        caller=objects.location(row.caller, row.caller_offset),
+        owner_file=objects[row.callee].file,
+        code=row.code,
+        version=row.version if row.code == 0 and not injected else None,
+        under_test=_is_under_test(objects[row.caller]),
+        injected=injected,
+    )
+
+
+def _injections(slot: EvidenceSlot) -> tuple[AppliedInjection, ...]:
+    count = min(slot.injections.count, EVIDENCE_RULES)
+    return tuple(applied_injection(rule) for rule in slot.injections.rules[:count])
 
 
 def _calls(slot: EvidenceSlot, objects: _Objects) -> Iterator[Call]:
@@ -122,12 +153,13 @@ def _call(row: EvidenceCall, objects: _Objects) -> Call:
         callee=objects.location(row.callee, row.callee_offset, function),
         given=row.given or None,
         taken=parameters_taken(function, objects[row.callee]),
-        stream=row.stream if row.has_stream else None,
+        stream=row.stream if row.flags & CALL_HAS_STREAM else None,
         count=row.count,
         returned=code if row.outcome >> 32 == CALL_RETURNED else None,
         owner=owner_of(objects[row.callee]),
         under_test=_is_under_test(objects[row.caller]),
         thread=row.thread,
+        injected=bool(row.flags & CALL_INJECTED),
     )
 
 

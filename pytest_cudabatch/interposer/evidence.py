@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 from pytest_cudabatch.abi import BatchAbi
 from pytest_cudabatch.errors import EvidenceError
+from pytest_cudabatch.interposer.injections import AppliedInjection
 
 __all__ = [
     "Binding",
@@ -27,6 +28,7 @@ __all__ = [
     "MappedObject",
     "Owner",
     "Site",
+    "VersionQuery",
     "owner_of",
 ]
 
@@ -93,7 +95,8 @@ class Call:
     """One copy call. ``returned`` is None where the call never returned.
 
     ``given`` is how many parameters a batch call was made with, ``taken`` how many the called function has;
-    None where that is not known, and always for a single copy. ``count`` is in descriptors.
+    None where that is not known, and always for a single copy. ``count`` is in descriptors. ``injected``: a
+    rule returned the code and the function was not called.
     """
 
     sequence: int
@@ -108,6 +111,7 @@ class Call:
     owner: Owner
     under_test: bool
     thread: int
+    injected: bool = False
 
     @property
     def is_batch(self) -> bool:
@@ -120,7 +124,7 @@ class Lookup:
     """One answer of cuGetProcAddress or cudaGetDriverEntryPoint about a watched name.
 
     ``version`` is what was asked for (12080 is CUDA 12.8), 0 where the function has no such parameter.
-    ``found`` is None for an error and for a success with NULL.
+    ``found`` is None for an error and for a success with NULL. ``injected``: a rule answered.
     """
 
     function: str
@@ -130,16 +134,38 @@ class Lookup:
     code: int
     caller: Location
     found: Location | None
+    injected: bool = False
 
 
 @dataclass(frozen=True)
 class Binding:
-    """The dynamic linker gave ``caller`` (a file) the function's address, for its PLT or by dlsym."""
+    """The dynamic linker gave ``caller`` (a file) the function's address, for its PLT or by dlsym.
+
+    ``injected``: a rule made dlsym answer NULL, although ``callee`` is there.
+    """
 
     function: str
     caller: str
     callee: Location
     via: str
+    injected: bool = False
+
+
+@dataclass(frozen=True)
+class VersionQuery:
+    """One answer of cudaDriverGetVersion, cuDriverGetVersion or cudaRuntimeGetVersion; equal ones once.
+
+    ``owner_file`` is the library that answered. ``version`` is as CUDA counts it (12080 is 12.8), None where
+    the code is not 0 or a rule answered (``injected``), which leaves the caller's variable as it was.
+    """
+
+    function: str
+    caller: Location
+    owner_file: str
+    code: int
+    version: int | None
+    under_test: bool
+    injected: bool = False
 
 
 @dataclass(frozen=True)
@@ -177,7 +203,8 @@ class Evidence:
     """One process's evidence. Without ``recorded`` the interposer was not at work and nothing is known.
 
     ``calls`` holds the first and last calls of each kind; ``sites`` counts all. ``lost`` is how often
-    something watched could not be recorded: above 0 the evidence is incomplete.
+    something watched could not be recorded: above 0 the evidence is incomplete. ``injections`` are the rules
+    that were requested, in order, with what came of each.
     """
 
     recorded: bool
@@ -187,6 +214,8 @@ class Evidence:
     lookups: tuple[Lookup, ...]
     calls: tuple[Call, ...]
     sites: tuple[Site, ...]
+    version_queries: tuple[VersionQuery, ...] = ()
+    injections: tuple[AppliedInjection, ...] = ()
 
     def batch_calls(self) -> tuple[Call, ...]:
         """Return the batch calls of the code under test, in order, as far as they are kept in full."""
@@ -201,6 +230,11 @@ class Evidence:
     def per_copy_count(self) -> int:
         """How many single asynchronous copies the code under test made."""
         return sum(site.calls for site in self.sites if site.under_test and not site.is_batch)
+
+    @property
+    def injected(self) -> int:
+        """How often a rule answered in place of a real function."""
+        return sum(injection.fired for injection in self.injections)
 
     @property
     def path(self) -> CopyPath:
@@ -251,6 +285,8 @@ class Evidence:
                 lookups=_rows(Lookup, value["lookups"]),
                 calls=_rows(Call, value["calls"]),
                 sites=_rows(Site, value["sites"]),
+                version_queries=_rows(VersionQuery, value["version_queries"]),
+                injections=_rows(AppliedInjection, value["injections"]),
             )
         except (KeyError, TypeError, ValueError) as problem:
             raise EvidenceError(f"not evidence as to_json writes it: {problem!r}") from problem

@@ -6,20 +6,24 @@ import ctypes
 import mmap
 import os
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
 
 from pytest_cudabatch import native
-from pytest_cudabatch.errors import EvidenceError, InstallationError
+from pytest_cudabatch.errors import EvidenceError, InstallationError, UsageError
 from pytest_cudabatch.interposer.decoding import decode
 from pytest_cudabatch.interposer.evidence import Evidence
+from pytest_cudabatch.interposer.injections import Injection, parse_injections, rule_of
 from pytest_cudabatch.interposer.layout import (
     EVIDENCE_HEADER_SIZE,
     EVIDENCE_MAGIC,
+    EVIDENCE_RULES,
     EVIDENCE_SLOTS_MAX,
     EVIDENCE_VERSION,
     EvidenceHeader,
+    EvidenceRule,
+    EvidenceRules,
     EvidenceSlot,
 )
 
@@ -32,14 +36,15 @@ _STATIC_TLS_BYTES = 16384
 
 _SLOT_SIZE = -(-ctypes.sizeof(EvidenceSlot) // mmap.PAGESIZE) * mmap.PAGESIZE
 _GENERATIONS = 1 << 16
-_CLAIM = struct.Struct("@Q")  # native, so that it is written by one store
+_WORD = struct.Struct("@Q")  # native, so that it is written by one store
+_RULES_OFFSET = int(EvidenceSlot.injections.offset)
 
 
 class EvidenceFile:
     """An open evidence file. Close it, or use it as a context manager.
 
-    The supervisor creates it and clears slots; a process that is to be recorded claims one. All methods
-    raise EvidenceError for a slot that the file does not have.
+    The supervisor creates it and clears slots; a process that is to be recorded claims one, and either of
+    them requests injections. All methods raise EvidenceError for a slot that the file does not have.
     """
 
     def __init__(self, path: Path, mapping: mmap.mmap) -> None:
@@ -117,6 +122,35 @@ class EvidenceFile:
         if owner == os.getpid():
             _look_up_a_symbol()
 
+    def request(self, slot: int, injections: Iterable[Injection]) -> None:
+        """Add rules to a cleared slot, also while its process runs; they hold from its next call on.
+
+        Each rule counts from then on and for this slot alone: a forked child has no rules until it claims a
+        slot that has some. One process at a time may add rules. Raises UsageError, and adds none, for a rule
+        that parse_injections would not return and where there is no room for all of them.
+        """
+        start = self._start(slot) + _RULES_OFFSET
+        added = b"".join(bytes(rule_of(injection)) for injection in injections)
+        count = int(_WORD.unpack_from(self._mapping, start)[0])
+        total = count + len(added) // ctypes.sizeof(EvidenceRule)
+        if total > EVIDENCE_RULES:
+            raise UsageError(f"a process can have {EVIDENCE_RULES} injections, not {total}")
+        first = start + int(EvidenceRules.rules.offset) + count * ctypes.sizeof(EvidenceRule)
+        self._mapping[first : first + len(added)] = added
+        _WORD.pack_into(self._mapping, start, total)
+
+    def inject(self, text: str) -> tuple[Injection, ...]:
+        """Add the rules that ``text`` spells, for the calling process, and return them.
+
+        Raises UsageError as parse_injections and request do, EvidenceError where the process has no slot.
+        """
+        injections = parse_injections(text)
+        own = [slot for slot in range(self.slots) if self.owner(slot) == os.getpid()]
+        if not own:
+            raise EvidenceError(f"this process has no slot in {self.path}, so nothing can be injected")
+        self.request(own[0], injections)
+        return injections
+
     def owner(self, slot: int) -> int | None:
         """Return the pid of the process that has the slot, or None."""
         self._start(slot)
@@ -148,16 +182,16 @@ class EvidenceFile:
         return EVIDENCE_HEADER_SIZE + slot * _SLOT_SIZE
 
     def _claim_word(self, slot: int) -> int:
-        return int(_CLAIM.unpack_from(self._mapping, _claim_offset(slot))[0])
+        return int(_WORD.unpack_from(self._mapping, _claim_offset(slot))[0])
 
     def _set_claim(self, slot: int, pid: int) -> None:
         """Write a claim of a new generation (without an owner for pid 0) as one aligned 64-bit word."""
         generation = ((self._claim_word(slot) >> 48) + 1) % _GENERATIONS
-        _CLAIM.pack_into(self._mapping, _claim_offset(slot), pid | slot << 32 | generation << 48)
+        _WORD.pack_into(self._mapping, _claim_offset(slot), pid | slot << 32 | generation << 48)
 
 
 def _claim_offset(slot: int) -> int:
-    return int(EvidenceHeader.claims.offset) + slot * _CLAIM.size
+    return int(EvidenceHeader.claims.offset) + slot * _WORD.size
 
 
 def _layout_fault(header: EvidenceHeader, size: int) -> str:

@@ -9,17 +9,26 @@ import ctypes
 from ctypes import c_char, c_int32, c_uint8, c_uint16, c_uint32, c_uint64
 
 __all__ = [
+    "CALL_HAS_STREAM",
+    "CALL_INJECTED",
     "CALL_IN_FLIGHT",
     "CALL_RETURNED",
+    "EVIDENCE_DLSYM",
+    "EVIDENCE_DLSYM_REFUSED",
     "EVIDENCE_HEADER_SIZE",
     "EVIDENCE_MAGIC",
     "EVIDENCE_NO_OBJECT",
     "EVIDENCE_PUBLISHED",
+    "EVIDENCE_RULES",
     "EVIDENCE_SLOTS_MAX",
     "EVIDENCE_VERSION",
     "EVIDENCE_VIA_DLSYM",
     "EVIDENCE_VIA_PLT",
     "FUNCTIONS",
+    "RULE_BATCH_NAME",
+    "RULE_FINDS_NULL",
+    "RULE_RETURNS_CODE",
+    "RULE_UNDER_TEST",
     "EvidenceBinding",
     "EvidenceCall",
     "EvidenceEntry",
@@ -27,21 +36,33 @@ __all__ = [
     "EvidenceJournal",
     "EvidenceLookup",
     "EvidenceObject",
+    "EvidenceRule",
+    "EvidenceRules",
     "EvidenceSite",
     "EvidenceSlot",
     "EvidenceTables",
+    "EvidenceVersionQuery",
 ]
 
 EVIDENCE_MAGIC = int.from_bytes(b"evident1", "little")
-EVIDENCE_VERSION = 1
+EVIDENCE_VERSION = 2
 EVIDENCE_HEADER_SIZE = 4096
 EVIDENCE_SLOTS_MAX = 256
+EVIDENCE_RULES = 32
 EVIDENCE_NO_OBJECT = 0xFFFF
+EVIDENCE_DLSYM = 63
 EVIDENCE_PUBLISHED = 2
 EVIDENCE_VIA_PLT = 1
 EVIDENCE_VIA_DLSYM = 2
+EVIDENCE_DLSYM_REFUSED = 3
 CALL_IN_FLIGHT = 2
 CALL_RETURNED = 3
+CALL_HAS_STREAM = 1
+CALL_INJECTED = 2
+RULE_UNDER_TEST = 1
+RULE_BATCH_NAME = 2
+RULE_RETURNS_CODE = 1
+RULE_FINDS_NULL = 2
 
 FUNCTIONS = (
     "cudaMemcpyBatchAsync",
@@ -74,6 +95,9 @@ FUNCTIONS = (
     "cudaGetDriverEntryPoint_ptsz",
     "cudaGetDriverEntryPointByVersion",
     "cudaGetDriverEntryPointByVersion_ptsz",
+    "cudaDriverGetVersion",
+    "cuDriverGetVersion",
+    "cudaRuntimeGetVersion",
 )
 """Names of the watched functions, by the number that evidence holds (native/interposer/functions.c)."""
 
@@ -122,7 +146,23 @@ class EvidenceLookup(ctypes.Structure):
         ("flags", c_uint64),
         ("caller_offset", c_uint64),
         ("found_offset", c_uint64),
+        ("injected", c_uint64),
         ("name", c_char * 64),
+    )
+
+
+class EvidenceVersionQuery(ctypes.Structure):
+    """One answer of a function that says which CUDA a driver or a runtime is."""
+
+    _fields_ = (
+        ("entry", EvidenceEntry),
+        ("function", c_uint16),
+        ("caller", c_uint16),
+        ("callee", c_uint16),
+        ("injected", c_uint16),
+        ("code", c_int32),
+        ("version", c_int32),
+        ("caller_offset", c_uint64),
     )
 
 
@@ -136,7 +176,7 @@ class EvidenceCall(ctypes.Structure):
         ("caller", c_uint16),
         ("callee", c_uint16),
         ("given", c_uint8),
-        ("has_stream", c_uint8),
+        ("flags", c_uint8),
         ("caller_offset", c_uint64),
         ("callee_offset", c_uint64),
         ("stream", c_uint64),
@@ -164,7 +204,30 @@ class EvidenceTables(ctypes.Structure):
         ("objects", EvidenceObject * 128),
         ("bindings", EvidenceBinding * 512),
         ("lookups", EvidenceLookup * 512),
+        ("version_queries", EvidenceVersionQuery * 128),
     )
+
+
+class EvidenceRule(ctypes.Structure):
+    """One rule of injection, with its counters; ``functions`` are bits of function numbers."""
+
+    _fields_ = (
+        ("functions", c_uint64),
+        ("first", c_uint64),
+        ("last", c_uint64),
+        ("conditions", c_uint32),
+        ("effect", c_uint32),
+        ("code", c_int32),
+        ("reserved", c_uint32),
+        ("seen", c_uint64),
+        ("fired", c_uint64),
+    )
+
+
+class EvidenceRules(ctypes.Structure):
+    """The rules of a slot; those below ``count`` hold."""
+
+    _fields_ = (("count", c_uint64), ("rules", EvidenceRule * EVIDENCE_RULES))
 
 
 class EvidenceSlot(ctypes.Structure):
@@ -174,6 +237,7 @@ class EvidenceSlot(ctypes.Structure):
         ("attached", c_uint32),
         ("lost", c_uint32),
         ("sequence", c_uint64),
+        ("injections", EvidenceRules),
         ("tables", EvidenceTables),
         ("sites", EvidenceSite * 256),
         ("batch", EvidenceJournal),

@@ -9,6 +9,7 @@
 #include "elf_image.h"
 #include "evidence.h"
 #include "functions.h"
+#include "injections.h"
 #include "objects.h"
 #include "slot.h"
 #include "stubs.h"
@@ -52,18 +53,25 @@ EXPORT unsigned int la_objclose(uintptr_t *cookie)
     return 0;
 }
 
-static void record_binding(uint16_t function, const struct link_map *caller, uint64_t address, bool by_dlsym)
+static void record_binding(uint16_t function, const struct link_map *caller, uint64_t address,
+                           enum evidence_via via)
 {
     struct evidence_binding binding = {
         .function = function,
         .caller = object_at((uint64_t)caller->l_ld),
         .callee = object_at(address),
-        .via = by_dlsym ? EVIDENCE_VIA_DLSYM : EVIDENCE_VIA_PLT,
+        .via = via,
     };
     binding.callee_offset = object_offset(binding.callee, address);
     tables_add(BINDINGS, &binding.entry);
 }
 
+static bool is_refused(uint16_t function, const struct link_map *caller)
+{
+    return watched_functions[function].kind == BATCH_COPY && injection_into_dlsym((uint64_t)caller->l_ld);
+}
+
+/* An answer of 0 becomes dlsym's, without a dlerror: for the dynamic linker nothing has failed. */
 EXPORT uintptr_t la_symbind64(Elf64_Sym *symbol, unsigned int index, uintptr_t *caller, uintptr_t *definer,
                               unsigned int *flags, const char *name)
 {
@@ -71,8 +79,16 @@ EXPORT uintptr_t la_symbind64(Elf64_Sym *symbol, unsigned int index, uintptr_t *
     (void)definer; /* judged by the address */
     slot_here();   /* any binding is an occasion to notice a claim */
     uint16_t function = function_named(name);
-    if (function == NOT_WATCHED || stub_at(symbol->st_value) != NULL)
+    if (function == NOT_WATCHED)
         return symbol->st_value;
-    record_binding(function, (const struct link_map *)*caller, symbol->st_value, *flags & LA_SYMB_DLSYM);
+    const struct link_map *map = (const struct link_map *)*caller;
+    bool by_dlsym = *flags & LA_SYMB_DLSYM;
+    if (by_dlsym && is_refused(function, map)) {
+        record_binding(function, map, symbol->st_value, EVIDENCE_DLSYM_REFUSED);
+        return 0;
+    }
+    if (stub_at(symbol->st_value) != NULL)
+        return symbol->st_value;
+    record_binding(function, map, symbol->st_value, by_dlsym ? EVIDENCE_VIA_DLSYM : EVIDENCE_VIA_PLT);
     return stub_for(function, symbol->st_value);
 }

@@ -4,7 +4,6 @@
 #include "arity.h"
 #include "evidence.h"
 #include "objects.h"
-#include "slot.h"
 #include "tables.h"
 
 enum { COUNT = 3 }; /* index of a batch call's parameter `count` */
@@ -82,15 +81,17 @@ static void describe(struct evidence_call *call, const struct call_frame *frame,
     call->thread = thread_pointer();
     if (function->kind == BATCH_COPY) {
         call->given = arity_of(frame);
-        call->has_stream = call->given != ARITY_UNKNOWN;
-        call->stream = call->has_stream ? arity_stream(frame, call->given) : 0;
+        call->flags = call->given != ARITY_UNKNOWN ? CALL_HAS_STREAM : 0;
+        call->stream = call->flags != 0 ? arity_stream(frame, call->given) : 0;
         call->count = frame->arguments[COUNT];
     } else {
         call->given = ARITY_UNKNOWN;
-        call->has_stream = 1;
+        call->flags = CALL_HAS_STREAM;
         call->stream = frame->arguments[function->stream_at];
         call->count = 1;
     }
+    if (frame->injected)
+        call->flags |= CALL_INJECTED;
 }
 
 /* Copies the described call and publishes it by the outcome, last. */
@@ -101,7 +102,7 @@ static void publish(struct evidence_call *record, const struct evidence_call *ca
     record->caller = call->caller;
     record->callee = call->callee;
     record->given = call->given;
-    record->has_stream = call->has_stream;
+    record->flags = call->flags;
     record->caller_offset = call->caller_offset;
     record->callee_offset = call->callee_offset;
     record->stream = call->stream;
@@ -110,9 +111,9 @@ static void publish(struct evidence_call *record, const struct evidence_call *ca
     atomic_store_explicit(&record->outcome, outcome(CALL_IN_FLIGHT, 0), memory_order_release);
 }
 
-void call_begin(struct call_frame *frame, const struct stub *stub, const struct watched_function *function)
+void call_begin(struct call_frame *frame, const struct stub *stub, const struct watched_function *function,
+                struct slot_lease lease)
 {
-    struct slot_lease lease = slot_here();
     struct evidence_slot *slot = lease.slot;
     if (slot == NULL)
         return;

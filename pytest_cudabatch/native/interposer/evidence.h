@@ -3,8 +3,9 @@
  *
  * A supervisor creates the file; every process under the interposer maps it shared. A header page is followed
  * by `slot_count` slots of `slot_size` bytes. A process owns a slot while `claims[slot]` holds its pid; it
- * writes only there. Nothing is ever locked: an entry is filled first and published by its state word last,
- * so whatever a reader finds published is whole, also after SIGKILL at any point.
+ * writes only there. Only a slot's rules come from outside: its supervisor, or Python code in the process,
+ * adds them, one writer at a time. Nothing is ever locked: an entry is filled first and published last, by
+ * its state word or a count, so whatever a reader finds published is whole, also after SIGKILL at any point.
  *
  * pytest_cudabatch/interposer/layout.py mirrors this file; layout.c exports the numbers and a test compares
  * them. Change EVIDENCE_VERSION with every change of the layout or of the order in functions.c.
@@ -19,18 +20,21 @@
 #define EVIDENCE_MAGIC UINT64_C(0x31746e6564697665) /* "evident1", little endian */
 
 enum {
-    EVIDENCE_VERSION = 1,
+    EVIDENCE_VERSION = 2,
     EVIDENCE_HEADER_SIZE = 4096,
     EVIDENCE_SLOTS_MAX = 256,
     EVIDENCE_OBJECTS = 128,
     EVIDENCE_BINDINGS = 512, /* a process with torch binds and asks for some hundred */
     EVIDENCE_LOOKUPS = 512,
+    EVIDENCE_VERSION_QUERIES = 128,
     EVIDENCE_SITES = 256,
+    EVIDENCE_RULES = 32,
     EVIDENCE_FIRST = 64, /* calls kept in full from the start ... */
     EVIDENCE_LAST = 64,  /* ... and before the end */
     EVIDENCE_PATH = 512, /* bytes of a path, not terminated when full; a longer path keeps its tail */
     EVIDENCE_NAME = 64,  /* bytes of a SONAME or a function name, not terminated when full */
     EVIDENCE_NO_OBJECT = 0xffff,
+    EVIDENCE_DLSYM = 63, /* dlsym and dlvsym, where a rule says which functions it is about */
 };
 
 /* The first word of an entry of a table. */
@@ -49,7 +53,11 @@ struct evidence_object {
     char soname[EVIDENCE_NAME];
 };
 
-enum evidence_via { EVIDENCE_VIA_PLT = 1, EVIDENCE_VIA_DLSYM = 2 };
+enum evidence_via {
+    EVIDENCE_VIA_PLT = 1,
+    EVIDENCE_VIA_DLSYM = 2,
+    EVIDENCE_DLSYM_REFUSED = 3, /* a rule made dlsym answer NULL */
+};
 
 /* The dynamic linker gave `caller` the address of a watched function in `callee`. Objects are table indexes. */
 struct evidence_binding {
@@ -73,11 +81,27 @@ struct evidence_lookup {
     uint64_t flags;
     uint64_t caller_offset;
     uint64_t found_offset;
+    uint64_t injected; /* 1 where a rule answered; the real function was not called */
     char name[EVIDENCE_NAME];
+};
+
+/* One answer of cudaDriverGetVersion, cuDriverGetVersion or cudaRuntimeGetVersion. */
+struct evidence_version_query {
+    struct evidence_entry entry;
+    uint16_t function;
+    uint16_t caller;
+    uint16_t callee;
+    uint16_t injected; /* as in a look-up */
+    int32_t code;
+    int32_t version; /* as answered, 12080 = CUDA 12.8; 0 where the code is not 0 or nothing was called */
+    uint64_t caller_offset;
 };
 
 /* How far a call has come; in bits 32 and 33 of `outcome`, whose low half is the return code. */
 enum evidence_progress { CALL_EMPTY = 0, CALL_WRITING = 1, CALL_IN_FLIGHT = 2, CALL_RETURNED = 3 };
+
+/* Bits of a call's `flags`. */
+enum { CALL_HAS_STREAM = 1, CALL_INJECTED = 2 };
 
 struct evidence_call {
     _Atomic uint64_t outcome;
@@ -85,11 +109,11 @@ struct evidence_call {
     uint16_t function;
     uint16_t caller;
     uint16_t callee;
-    uint8_t given;      /* parameters of a batch call, 8 or 9; 0 unknown or no batch call */
-    uint8_t has_stream; /* 1 where `stream` is known */
+    uint8_t given; /* parameters of a batch call, 8 or 9; 0 unknown or no batch call */
+    uint8_t flags;
     uint64_t caller_offset;
     uint64_t callee_offset;
-    uint64_t stream;
+    uint64_t stream; /* with CALL_HAS_STREAM */
     uint64_t count;  /* descriptors of a batch call; 1 for a single copy */
     uint64_t thread; /* the thread pointer: tells threads apart, means nothing else */
 };
@@ -114,12 +138,43 @@ struct evidence_tables {
     struct evidence_object objects[EVIDENCE_OBJECTS];
     struct evidence_binding bindings[EVIDENCE_BINDINGS];
     struct evidence_lookup lookups[EVIDENCE_LOOKUPS];
+    struct evidence_version_query version_queries[EVIDENCE_VERSION_QUERIES];
+};
+
+/* Which calls a rule counts, beside `functions`. Without a condition: those of any caller, with any name. */
+enum evidence_condition {
+    RULE_UNDER_TEST = 1, /* the caller is neither a libcudart nor a libcuda */
+    RULE_BATCH_NAME = 2, /* the look-up asks for a batch function */
+};
+
+enum evidence_effect {
+    RULE_RETURNS_CODE = 1, /* a look-up's answer is NULL too */
+    RULE_FINDS_NULL = 2,   /* look-ups only: success, NULL and, where asked for, "symbol not found" */
+};
+
+/* From the `first` to the `last` call that it counts, a rule answers in place of the real function. */
+struct evidence_rule {
+    uint64_t functions;  /* bit n: function n of functions.c; EVIDENCE_DLSYM */
+    uint64_t first;      /* from 1 */
+    uint64_t last;       /* UINT64_MAX: every later one */
+    uint32_t conditions; /* of enum evidence_condition */
+    uint32_t effect;     /* enum evidence_effect */
+    int32_t code;
+    uint32_t reserved;
+    _Atomic uint64_t seen;  /* calls counted */
+    _Atomic uint64_t fired; /* calls answered; where several rules would, the first one of them does */
+};
+
+struct evidence_rules {
+    _Atomic uint64_t count; /* rules are added while the process runs, never removed or changed */
+    struct evidence_rule rules[EVIDENCE_RULES];
 };
 
 struct evidence_slot {
     _Atomic uint32_t attached; /* pid of the process that the interposer records here; 0: not at work */
     _Atomic uint32_t lost;     /* what a full table or pool left out: above 0 the evidence is incomplete */
     _Atomic uint64_t sequence; /* calls begun, of all kinds */
+    struct evidence_rules injections;
     struct evidence_tables tables;
     struct evidence_site sites[EVIDENCE_SITES];
     struct evidence_journal batch;
@@ -140,6 +195,7 @@ struct evidence_header {
 
 _Static_assert(sizeof(struct evidence_entry) == 8, "an entry's state is one aligned word");
 _Static_assert(sizeof(struct evidence_call) == 64, "a call fills one cache line");
+_Static_assert(sizeof(struct evidence_rule) == 56, "a rule has no padding");
 _Static_assert(sizeof(struct evidence_site) == 32, "a site's counters share a cache line");
 _Static_assert(sizeof(struct evidence_header) <= EVIDENCE_HEADER_SIZE, "the claims fit into the header page");
 _Static_assert(offsetof(struct evidence_slot, sites) % 8 == 0, "atomic words are aligned");

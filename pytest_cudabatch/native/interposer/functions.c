@@ -12,10 +12,11 @@
     {.name = exported, .kind = BATCH_COPY, .per_thread = thread, .asked = name_asked, .since = version}
 #define COPY(exported, stream, thread, name_asked) \
     {.name = exported, .kind = SINGLE_COPY, .stream_at = stream, .per_thread = thread, .asked = name_asked}
+#define VERSION(exported, name_asked) {.name = exported, .kind = VERSION_QUERY, .asked = name_asked}
 #define STREAM(exported, what, name_asked) {.name = exported, .kind = what, .asked = name_asked}
-#define LOOK_UP(exported, version, flags, thread, name_asked, first)                                    \
-    {.name = exported, .kind = LOOKUP, .version_at = version, .flags_at = flags, .per_thread = thread, \
-     .asked = name_asked, .since = first}
+#define LOOK_UP(exported, version, flags, status, thread, name_asked, first)                    \
+    {.name = exported, .kind = LOOKUP, .version_at = version, .flags_at = flags,                \
+     .status_at = status, .per_thread = thread, .asked = name_asked, .since = first}
 
 const struct watched_function watched_functions[] = {
     BATCH("cudaMemcpyBatchAsync", false, NULL, 0),
@@ -42,12 +43,15 @@ const struct watched_function watched_functions[] = {
     STREAM("cudaStreamDestroy", STREAM_DESTROY, NULL),
     STREAM("cuStreamDestroy", STREAM_DESTROY, NULL),
     STREAM("cuStreamDestroy_v2", STREAM_DESTROY, "cuStreamDestroy"),
-    LOOK_UP("cuGetProcAddress", 2, 3, false, "cuGetProcAddress", 0),
-    LOOK_UP("cuGetProcAddress_v2", 2, 3, false, "cuGetProcAddress", 12000),
-    LOOK_UP("cudaGetDriverEntryPoint", NO_PARAMETER, 2, false, NULL, 0),
-    LOOK_UP("cudaGetDriverEntryPoint_ptsz", NO_PARAMETER, 2, true, NULL, 0),
-    LOOK_UP("cudaGetDriverEntryPointByVersion", 2, 3, false, NULL, 0),
-    LOOK_UP("cudaGetDriverEntryPointByVersion_ptsz", 2, 3, true, NULL, 0),
+    LOOK_UP("cuGetProcAddress", 2, 3, NO_PARAMETER, false, "cuGetProcAddress", 0),
+    LOOK_UP("cuGetProcAddress_v2", 2, 3, 4, false, "cuGetProcAddress", 12000),
+    LOOK_UP("cudaGetDriverEntryPoint", NO_PARAMETER, 2, 3, false, NULL, 0),
+    LOOK_UP("cudaGetDriverEntryPoint_ptsz", NO_PARAMETER, 2, 3, true, NULL, 0),
+    LOOK_UP("cudaGetDriverEntryPointByVersion", 2, 3, 4, false, NULL, 0),
+    LOOK_UP("cudaGetDriverEntryPointByVersion_ptsz", 2, 3, 4, true, NULL, 0),
+    VERSION("cudaDriverGetVersion", NULL),
+    VERSION("cuDriverGetVersion", "cuDriverGetVersion"),
+    VERSION("cudaRuntimeGetVersion", NULL),
     {.name = NULL},
 };
 
@@ -58,7 +62,7 @@ static bool has_per_thread_twin(enum function_kind kind)
 
 uint16_t function_named(const char *name)
 {
-    if (name[0] != 'c' || name[1] != 'u') /* spares 30 comparisons for all but CUDA's own names */
+    if (name[0] != 'c' || name[1] != 'u') /* spares 33 comparisons for all but CUDA's own names */
         return NOT_WATCHED;
     for (uint16_t i = 0; watched_functions[i].name != NULL; i++)
         if (text_equal(watched_functions[i].name, name))

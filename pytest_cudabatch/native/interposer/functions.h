@@ -15,6 +15,7 @@ enum function_kind {
     STREAM_CREATE,  /* stores a handle through its first parameter */
     STREAM_DESTROY, /* takes a handle as its first parameter */
     LOOKUP,         /* answers a name with an address */
+    VERSION_QUERY,  /* stores a version through its only parameter */
     FUNCTION_KINDS,
 };
 
@@ -26,6 +27,7 @@ struct watched_function {
     uint8_t stream_at;  /* SINGLE_COPY: index of the parameter that is the stream */
     uint8_t version_at; /* LOOKUP: index of the version parameter, or NO_PARAMETER */
     uint8_t flags_at;   /* LOOKUP: index of the flags parameter */
+    uint8_t status_at;  /* LOOKUP: index of where the query's result goes, or NO_PARAMETER */
     bool per_thread;    /* the default stream is the calling thread's (the _ptsz twins) */
     const char *asked;  /* the name that cuGetProcAddress takes for it; NULL: not looked up that way */
     uint32_t since;     /* first version, as asked, that is answered with this function */

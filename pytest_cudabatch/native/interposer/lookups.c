@@ -10,7 +10,12 @@
 #include "objects.h"
 #include "tables.h"
 
-enum { NAME = 0, ANSWER = 1, PER_THREAD_FLAG = 2 }; /* CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM */
+enum {
+    NAME = 0,
+    ANSWER = 1,
+    PER_THREAD_FLAG = 2, /* CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM */
+    SYMBOL_NOT_FOUND = 1 /* CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND, cudaDriverEntryPointSymbolNotFound */
+};
 
 struct request {
     const char *name;
@@ -60,10 +65,30 @@ static void record(const struct call_frame *frame, const struct stub *stub, cons
         .code = (int32_t)frame->result,
         .flags = request->flags,
         .caller_offset = caller.offset,
+        .injected = frame->injected,
     };
     lookup.found_offset = real != 0 ? object_offset(lookup.found, real) : 0;
     text_copy(lookup.name, sizeof lookup.name, request->name);
     tables_add(LOOKUPS, &lookup.entry);
+}
+
+bool lookup_asks_for_batch(const struct call_frame *frame)
+{
+    const char *name = (const char *)frame->arguments[NAME];
+    uint16_t newest = name != NULL ? function_asked(name, UINT32_MAX, false) : NOT_WATCHED;
+    return newest != NOT_WATCHED && watched_functions[newest].kind == BATCH_COPY;
+}
+
+void lookup_refuse(const struct call_frame *frame, const struct watched_function *function, bool not_found)
+{
+    uint64_t *answer = (uint64_t *)frame->arguments[ANSWER];
+    if (answer != NULL)
+        *answer = 0;
+    if (!not_found || function->status_at == NO_PARAMETER)
+        return;
+    int32_t *status = (int32_t *)frame->arguments[function->status_at];
+    if (status != NULL)
+        *status = SYMBOL_NOT_FOUND;
 }
 
 void lookup_end(struct call_frame *frame, const struct stub *stub, const struct watched_function *function)

@@ -2,7 +2,6 @@
 #include "objects.h"
 
 #include <stdatomic.h>
-#include <stdbool.h>
 
 #include "elf_image.h"
 #include "evidence.h"
@@ -79,6 +78,40 @@ uint32_t object_runtime_major(uint16_t object)
     for (int i = 0; i < 3 && digits[i] >= '0' && digits[i] <= '9'; i++)
         major = major * 10 + (uint32_t)(digits[i] - '0');
     return major;
+}
+
+/* What the dynamic linker knows the object by: its SONAME, else its file's name. Filled up with zeros. */
+static void name_of(const struct evidence_object *object, char name[EVIDENCE_NAME])
+{
+    if (object->soname[0] != '\0') {
+        memcpy(name, object->soname, EVIDENCE_NAME);
+        return;
+    }
+    int start = 0, end = 0;
+    for (; end < EVIDENCE_PATH && object->path[end] != '\0'; end++)
+        if (object->path[end] == '/')
+            start = end + 1;
+    for (int i = 0; i < EVIDENCE_NAME; i++)
+        name[i] = start + i < end ? object->path[start + i] : '\0';
+}
+
+/* owner_of in pytest_cudabatch/interposer/evidence.py judges by the same names. */
+bool object_is_cuda(uint16_t object)
+{
+    static const char runtime[] = "libcudart.so", driver[] = "libcuda.so";
+    const struct evidence_object *found = tables_object(object);
+    char name[EVIDENCE_NAME];
+    if (found == NULL)
+        return false;
+    name_of(found, name);
+    if (memcmp(name, runtime, sizeof runtime - 1) == 0)
+        return true;
+    if (memcmp(name, driver, sizeof driver - 1) != 0)
+        return false;
+    size_t i = sizeof driver - 1;
+    while (i < sizeof name && (name[i] == '.' || (name[i] >= '0' && name[i] <= '9')))
+        i++;
+    return i == sizeof name || name[i] == '\0';
 }
 
 void objects_forget(uint64_t address)

@@ -5,6 +5,7 @@
 #ifndef CUDABATCH_OBJECTS_H
 #define CUDABATCH_OBJECTS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Index in the table of objects, or EVIDENCE_NO_OBJECT where the address is not mapped or the table is full.
@@ -16,6 +17,9 @@ uint64_t object_offset(uint16_t object, uint64_t address);
 
 /* 12 for libcudart.so.12; 0 for what is no libcudart. */
 uint32_t object_runtime_major(uint16_t object);
+
+/* Whether it is a libcudart or a libcuda, by SONAME; every other caller is code under test. */
+bool object_is_cuda(uint16_t object);
 
 /* Forgets which object lies around the address: it is being unloaded, or another one was loaded there. */
 void objects_forget(uint64_t address);

@@ -30,7 +30,7 @@ struct call_frame {
     struct evidence_site *site;    /* the counters to complete; NULL: none */
     uint64_t claim;                /* of the slot that both lie in */
     uint64_t destroyed;            /* the live stream handle that this call destroys, or 0 */
-    uint64_t unused;               /* keeps the stack aligned to 16 bytes */
+    uint64_t injected;             /* 1: a rule answers, and the real function is not called */
     uint64_t caller_frame_pointer; /* rbp */
     uint64_t return_address;
     uint64_t stack[STACK_WORDS]; /* the caller's: parameters 7, 8, 9 and what lies behind */
@@ -53,7 +53,10 @@ struct stub *stub_numbered(uint64_t number);
 extern const char stub_code[];
 extern const char stub_after_call[];
 
-/* In hooks.c, called by the stubs: before (gives the real address) and after the real function. */
+/* What to call in place of the real function: it returns the frame's `result`. */
+extern const char stub_injected_answer[];
+
+/* In hooks.c, called by the stubs: before (gives the address to call) and after the real function. */
 uint64_t stub_enter(struct call_frame *frame);
 void stub_leave(struct call_frame *frame);
 

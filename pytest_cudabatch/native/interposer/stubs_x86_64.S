@@ -1,7 +1,7 @@
 /*
  * The call stubs, System V x86-64. A stub loads its number into r11, which no caller expects to keep, and
  * jumps to the common path. That builds a struct call_frame (stubs.h), asks stub_enter for the real
- * function, calls it with all registers and the first eight stack words as the caller left them, tells
+ * function (or stub_injected_answer, where a rule answers for it), calls it with all registers and the first eight stack words as the caller left them, tells
  * stub_leave, and returns what the real function returned. The C code touches no vector register.
  *
  * Unwinders walk through by the CFI below or by rbp, which is set up as in any function.
@@ -21,8 +21,10 @@
     .hidden stub_after_call
     .hidden stub_enter
     .hidden stub_leave
+    .hidden stub_injected_answer
     .globl stub_code
     .globl stub_after_call
+    .globl stub_injected_answer
 
     .balign STUB_BYTES
     .type stub_code, @function
@@ -93,5 +95,15 @@ stub_after_call:
     ret
     .cfi_endproc
     .size cudabatch_recorded_call, . - cudabatch_recorded_call
+
+    .balign 16
+    .type stub_injected_answer, @function
+stub_injected_answer: /* called by the common path only, so rbp points behind its frame */
+    .cfi_startproc
+    _CET_ENDBR
+    movq (RESULT - FRAME_SIZE)(%rbp), %rax
+    ret
+    .cfi_endproc
+    .size stub_injected_answer, . - stub_injected_answer
 
     .section .note.GNU-stack, "", @progbits

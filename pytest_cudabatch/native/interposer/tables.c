@@ -19,6 +19,8 @@ static const struct {
     [BINDINGS] = {offsetof(struct evidence_tables, bindings), sizeof(struct evidence_binding),
                   EVIDENCE_BINDINGS},
     [LOOKUPS] = {offsetof(struct evidence_tables, lookups), sizeof(struct evidence_lookup), EVIDENCE_LOOKUPS},
+    [VERSION_QUERIES] = {offsetof(struct evidence_tables, version_queries),
+                         sizeof(struct evidence_version_query), EVIDENCE_VERSION_QUERIES},
 };
 
 static struct evidence_entry *entry_of(struct evidence_tables *tables, enum table table, int index)

@@ -1,5 +1,5 @@
 /*
- * The tables of evidence (objects, bindings, look-ups), kept in the process and mirrored into its slot.
+ * The tables of evidence (objects, bindings, look-ups, version queries), kept in the process and mirrored into its slot.
  *
  * Libraries are bound before a slot is claimed, often in the parent of the process that claims it. So each
  * entry is first written into the process's own copy, which a forked child inherits, and then, under the
@@ -11,7 +11,7 @@
 
 #include "evidence.h"
 
-enum table { OBJECTS, BINDINGS, LOOKUPS, TABLES };
+enum table { OBJECTS, BINDINGS, LOOKUPS, VERSION_QUERIES, TABLES };
 
 enum { TABLE_FULL = -1 };
 

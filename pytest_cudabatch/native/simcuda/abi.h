@@ -24,6 +24,7 @@ enum cuda_code {
     CUDA_INVALID_DEVICE = 101,
     CUDA_INVALID_CONTEXT = 201,
     CUDA_INVALID_HANDLE = 400,
+    CUDA_ILLEGAL_STATE = 401,
     CUDA_NOT_FOUND = 500,
     CUDA_NOT_READY = 600,
     CUDA_CONTEXT_IS_DESTROYED = 709,
@@ -31,6 +32,10 @@ enum cuda_code {
     CUDA_HOST_MEMORY_NOT_REGISTERED = 713,
     CUDA_NOT_PERMITTED = 800,
     CUDA_NOT_SUPPORTED = 801,
+    CUDA_CAPTURE_UNSUPPORTED = 900,
+    CUDA_CAPTURE_INVALIDATED = 901,
+    CUDA_CAPTURE_IMPLICIT = 906,
+    CUDA_CAPTURE_WRONG_THREAD = 908,
 };
 
 /* Versions are 1000 * major + 10 * minor, as cuDriverGetVersion returns them. */
@@ -46,6 +51,10 @@ typedef uintptr_t cuda_address;
 #define STREAM_PER_THREAD ((void *)2)
 
 enum { STREAM_FLAG_NON_BLOCKING = 1, STREAM_PRIORITY_LOWEST = 0, STREAM_PRIORITY_HIGHEST = -5 };
+/* CUstreamCaptureMode and CUstreamCaptureStatus. */
+enum { CAPTURE_GLOBAL = 0, CAPTURE_THREAD_LOCAL = 1, CAPTURE_RELAXED = 2 };
+enum { CAPTURE_NONE = 0, CAPTURE_ACTIVE = 1, CAPTURE_INVALIDATED = 2 };
+
 enum { EVENT_FLAG_DISABLE_TIMING = 2, EVENT_FLAG_INTERPROCESS = 4, EVENT_FLAGS_ALL = 7 };
 
 /* CUmemLocation and cudaMemLocation. */

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import batch
+import capture
 import contexts
 import memory
 import processes
@@ -11,7 +12,7 @@ import versions
 from simulated import main
 
 # Imported for the scenarios they register.
-__all__ = ["batch", "contexts", "memory", "processes", "streams", "versions"]
+__all__ = ["batch", "capture", "contexts", "memory", "processes", "streams", "versions"]
 
 if __name__ == "__main__":
     main()

@@ -112,6 +112,14 @@ WITH_TWIN(cuStreamGetFlags, cuStreamGetFlags_ptsz, void *stream, unsigned *flags
 WITH_TWIN(cuStreamGetPriority, cuStreamGetPriority_ptsz, void *stream, int *priority)
 WITH_TWIN(cuLaunchHostFunc, cuLaunchHostFunc_ptsz, void *stream, void (*function)(void *), void *argument)
 
+/* driver/capture_entries.c */
+WITH_TWIN(cuStreamBeginCapture_v2, cuStreamBeginCapture_v2_ptsz, void *stream, int mode)
+WITH_TWIN(cuStreamEndCapture, cuStreamEndCapture_ptsz, void *stream, void **graph)
+WITH_TWIN(cuStreamIsCapturing, cuStreamIsCapturing_ptsz, void *stream, int *status)
+CUDA_API int cuThreadExchangeStreamCaptureMode(int *mode);
+CUDA_API int cuGraphGetNodes(void *graph, void **nodes, size_t *count);
+CUDA_API int cuGraphDestroy(void *graph);
+
 /* driver/event_entries.c */
 CUDA_API int cuEventCreate(void **event, unsigned flags);
 CUDA_API int cuEventDestroy_v2(void *event);

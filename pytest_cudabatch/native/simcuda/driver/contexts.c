@@ -4,6 +4,7 @@
  * Its handle is the address of the state below, so it stays valid for the process; whether it is alive
  * is its count of retains, or a retain after a reset.
  */
+#include "../engine/capture.h"
 #include "../engine/events.h"
 #include "../engine/memory.h"
 #include "../engine/streams.h"
@@ -29,6 +30,17 @@ int context_ready(void)
     return __atomic_load_n(&primary.active, __ATOMIC_ACQUIRE) ? CUDA_OK : CUDA_CONTEXT_IS_DESTROYED;
 }
 
+int unsafe_ready(void)
+{
+    int code = context_ready();
+    if (code != CUDA_OK)
+        return code;
+    engine_lock();
+    code = capture_permits_unsafe();
+    engine_unlock();
+    return code;
+}
+
 int stream_context_ready(const void *handle)
 {
     return stream_is_default(handle) ? context_ready() : driver_ready();
@@ -44,6 +56,8 @@ static int device_ready(int device)
 static void clear(void)
 {
     schedule_wait_all();
+    capture_abandon_all();
+    graph_free_all();
     event_destroy_all();
     stream_destroy_all();
     memory_free_all();
@@ -169,7 +183,7 @@ int cuCtxGetDevice(int *device)
 
 int cuCtxSynchronize(void)
 {
-    int code = context_ready();
+    int code = unsafe_ready();
     if (code != CUDA_OK)
         return code;
     engine_lock();
@@ -216,8 +230,10 @@ int cuCtxSynchronize_v2(void *context)
     if (code != CUDA_OK)
         return code;
     engine_lock();
-    schedule_wait_all();
+    code = capture_permits_unsafe();
+    if (code == CUDA_OK)
+        schedule_wait_all();
     engine_unlock();
-    return CUDA_OK;
+    return code;
 }
 #endif

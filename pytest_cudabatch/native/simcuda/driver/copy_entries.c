@@ -10,9 +10,14 @@ struct manner {
     enum null_stream null_stream;
 };
 
+static int manner_ready(const void *handle, struct manner manner)
+{
+    return manner.completion == COMPLETION_BEFORE_RETURN ? unsafe_ready() : stream_context_ready(handle);
+}
+
 static int copy(uintptr_t destination, uintptr_t source, size_t size, void *handle, struct manner manner)
 {
-    int code = stream_context_ready(handle);
+    int code = manner_ready(handle, manner);
     if (code != CUDA_OK)
         return code;
     struct stream *stream = stream_of(handle, manner.null_stream);
@@ -23,7 +28,7 @@ static int copy(uintptr_t destination, uintptr_t source, size_t size, void *hand
 
 static int set(cuda_address destination, int value, size_t size, void *handle, struct manner manner)
 {
-    int code = stream_context_ready(handle);
+    int code = manner_ready(handle, manner);
     if (code != CUDA_OK)
         return code;
     struct stream *stream = stream_of(handle, manner.null_stream);

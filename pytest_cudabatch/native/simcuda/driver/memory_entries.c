@@ -7,7 +7,7 @@
 
 int cuMemAlloc_v2(cuda_address *address, size_t size)
 {
-    int code = address == NULL ? CUDA_INVALID_VALUE : context_ready();
+    int code = address == NULL ? CUDA_INVALID_VALUE : unsafe_ready();
     if (code != CUDA_OK)
         return code;
     engine_lock();
@@ -18,7 +18,7 @@ int cuMemAlloc_v2(cuda_address *address, size_t size)
 
 static int free_region(enum region_kind kind, cuda_address address)
 {
-    int code = context_ready();
+    int code = unsafe_ready();
     if (code != CUDA_OK || address == 0)
         return code;
     engine_lock();
@@ -41,7 +41,7 @@ int cuMemFreeHost(void *address)
 int cuMemHostAlloc(void **address, size_t size, unsigned flags)
 {
     cuda_address allocated;
-    int code = address == NULL || flags > HOST_ALLOC_FLAGS_ALL ? CUDA_INVALID_VALUE : context_ready();
+    int code = address == NULL || flags > HOST_ALLOC_FLAGS_ALL ? CUDA_INVALID_VALUE : unsafe_ready();
     if (code != CUDA_OK)
         return code;
     engine_lock();

@@ -20,7 +20,7 @@ static int check_flags(unsigned flags)
 
 int cuMemHostRegister_v2(void *address, size_t size, unsigned flags)
 {
-    int code = context_ready();
+    int code = unsafe_ready();
     if (code == CUDA_OK)
         code = check_flags(flags);
     if (code != CUDA_OK)
@@ -33,7 +33,7 @@ int cuMemHostRegister_v2(void *address, size_t size, unsigned flags)
 
 int cuMemHostUnregister(void *address)
 {
-    int code = address == NULL ? CUDA_INVALID_VALUE : context_ready();
+    int code = address == NULL ? CUDA_INVALID_VALUE : unsafe_ready();
     if (code != CUDA_OK)
         return code;
     engine_lock();

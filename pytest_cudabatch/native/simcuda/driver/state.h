@@ -18,4 +18,7 @@ int context_ready(void);
 /* The same for what is done in one stream: a stream of the program brings its own context, a default one does not. */
 int stream_context_ready(const void *handle);
 
+/* context_ready, and no stream capture forbids this thread to allocate, free or wait for the device. */
+int unsafe_ready(void);
+
 #endif

@@ -1,6 +1,7 @@
 /* The stream entries. Those that take a stream read through its handle: a stale one is SIGSEGV. */
 #include "../engine/streams.h"
 
+#include "../engine/capture.h"
 #include "../engine/events.h"
 #include "api.h"
 #include "state.h"
@@ -52,9 +53,11 @@ static int synchronize(void *handle, enum null_stream null_stream)
     if (code != CUDA_OK)
         return code;
     engine_lock();
-    schedule_wait_stream(stream);
+    code = capture_permits_wait(stream);
+    if (code == CUDA_OK)
+        schedule_wait_stream(stream);
     engine_unlock();
-    return CUDA_OK;
+    return code;
 }
 
 int cuStreamSynchronize(void *stream)
@@ -74,9 +77,11 @@ static int query(void *handle, enum null_stream null_stream)
     if (code != CUDA_OK)
         return code;
     engine_lock();
-    bool idle = schedule_is_idle(stream);
+    code = capture_permits_wait(stream);
+    if (code == CUDA_OK && !schedule_is_idle(stream))
+        code = CUDA_NOT_READY;
     engine_unlock();
-    return idle ? CUDA_OK : CUDA_NOT_READY;
+    return code;
 }
 
 int cuStreamQuery(void *stream)
@@ -156,7 +161,7 @@ static int launch(void *handle, host_function function, void *argument, enum nul
     work->host.call = function;
     work->host.argument = argument;
     engine_lock();
-    code = schedule_submit(stream, work);
+    code = capture_or_submit(stream, work);
     engine_unlock();
     return code;
 }

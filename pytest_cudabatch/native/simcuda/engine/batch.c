@@ -132,10 +132,22 @@ static int prepare(const struct batch *batch, struct work *work, size_t *failed)
     return code == CUDA_OK ? read_during_call(batch, work) : code;
 }
 
+static bool is_capturing(const struct stream *stream)
+{
+    engine_lock();
+    bool capturing = stream->capture != NULL;
+    engine_unlock();
+    return capturing;
+}
+
 int copy_batch(struct stream *stream, const struct batch *batch, size_t *failed)
 {
     *failed = SIZE_MAX;
-    if (stream->kind == STREAM_IS_LEGACY || !arguments_are_valid(batch))
+    if (stream->kind == STREAM_IS_LEGACY)
+        return CUDA_INVALID_VALUE;
+    if (is_capturing(stream)) /* assumed to come before the checks of the arguments */
+        return CUDA_CAPTURE_UNSUPPORTED;
+    if (!arguments_are_valid(batch))
         return CUDA_INVALID_VALUE;
     struct work *work = work_create_copies(batch->count);
     if (work == NULL)

@@ -1,6 +1,8 @@
 /* Single copies and fills; see copies.h. */
 #include "copies.h"
 
+#include "capture.h"
+
 static bool on_device(const struct region *region)
 {
     return region != NULL && region->kind == REGION_DEVICE;
@@ -22,14 +24,23 @@ static bool fits(enum direction direction, const struct region *destination, con
     return true;
 }
 
-static int hand_over(struct stream *stream, struct work *work, enum completion completion)
+/* Runs the work and returns when it is done. Needs the lock. */
+static int run(struct stream *stream, struct work *work)
 {
-    int code = CUDA_OK;
-    engine_lock();
-    if (completion == COMPLETION_LATER)
-        code = schedule_submit(stream, work);
-    else
+    int code = capture_permits_wait(stream);
+    if (code == CUDA_OK)
         schedule_run(stream, work);
+    else
+        work_free(work);
+    return code;
+}
+
+/* Pageable memory makes a call wait that need not, except under capture: there is nothing to wait for. */
+static int hand_over(struct stream *stream, struct work *work, enum completion completion, bool pageable)
+{
+    engine_lock();
+    bool later = completion == COMPLETION_LATER && (!pageable || stream->capture != NULL);
+    int code = later ? capture_or_submit(stream, work) : run(stream, work);
     engine_unlock();
     return code;
 }
@@ -67,7 +78,7 @@ int copy_one(struct stream *stream, cuda_address destination, cuda_address sourc
     if (work == NULL)
         return CUDA_OUT_OF_MEMORY;
     work->batch.copies[0] = (struct copy){memory_view(destination), memory_view(source), size};
-    return hand_over(stream, work, source_pageable || destination_pageable ? COMPLETION_BEFORE_RETURN : completion);
+    return hand_over(stream, work, completion, source_pageable || destination_pageable);
 }
 
 int copy_set(struct stream *stream, cuda_address destination, int value, size_t size, enum completion completion)
@@ -86,5 +97,5 @@ int copy_set(struct stream *stream, cuda_address destination, int value, size_t 
     work->set.to = memory_view(destination);
     work->set.value = value;
     work->set.size = size;
-    return hand_over(stream, work, completion);
+    return hand_over(stream, work, completion, false);
 }

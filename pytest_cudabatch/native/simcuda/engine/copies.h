@@ -16,7 +16,7 @@ enum completion { COMPLETION_LATER, COMPLETION_BEFORE_RETURN };
  * Enqueues one copy of `size` bytes and returns a cuda_code: CUDA_INVALID_VALUE for a range that runs out
  * of its allocation or does not fit the direction. Unmapped host memory is SIGSEGV, as on a real driver.
  * With pageable memory on either side it returns when the copy is done, whatever `completion` says
- * (cuda_runtime_api.h, API synchronization behavior).
+ * (cuda_runtime_api.h, API synchronization behavior). A capturing stream takes the copy into its graph.
  */
 int copy_one(struct stream *stream, cuda_address destination, cuda_address source, size_t size,
              enum direction direction, enum completion completion);

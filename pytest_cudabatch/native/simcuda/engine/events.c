@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "capture.h"
+
 struct event {
     struct object object; /* first, see handles.h */
     unsigned flags;
@@ -69,7 +71,7 @@ static int submit_mark(struct stream *stream, enum work_kind kind, struct mark *
     if (work == NULL)
         return CUDA_OUT_OF_MEMORY;
     work->mark = mark_retain(mark);
-    return schedule_submit(stream, work);
+    return capture_or_submit(stream, work);
 }
 
 static int record(struct event *event, struct stream *stream)
@@ -77,9 +79,14 @@ static int record(struct event *event, struct stream *stream)
     struct mark *mark = mark_create();
     if (mark == NULL)
         return CUDA_OUT_OF_MEMORY;
+    int code = submit_mark(stream, WORK_RECORD, mark);
+    if (code != CUDA_OK) {
+        mark_release(mark); /* the event keeps its older one, which will be reached */
+        return code;
+    }
     mark_release(event->mark);
     event->mark = mark;
-    return submit_mark(stream, WORK_RECORD, mark);
+    return CUDA_OK;
 }
 
 int event_record(void *handle, struct stream *stream)

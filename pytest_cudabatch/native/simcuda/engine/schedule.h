@@ -76,6 +76,7 @@ struct stream {
     uint64_t finished;          /* ticket of the newest finished work */
     bool busy;                  /* some thread runs `first` */
     bool closed;                /* destroyed by the program: freed when the queue is empty */
+    struct capture *capture;    /* what takes the work instead of the queue, or NULL; see capture.h */
 };
 
 /* Once for the process, before all else: a fork after it leaves a child in which the engine is unusable. */

@@ -4,6 +4,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "capture.h"
+
 /* Queued in by streams_start, guarded by the engine's lock after that, never freed. */
 static struct stream legacy = {.kind = STREAM_IS_LEGACY};
 
@@ -16,6 +18,7 @@ static void close_per_thread(void *stream)
     if (engine_is_forked())
         return;
     engine_lock();
+    capture_abandon(stream);
     schedule_close(stream);
     engine_unlock();
 }
@@ -56,6 +59,7 @@ int stream_create(unsigned flags, int priority, void **handle)
 void stream_destroy(struct stream *stream)
 {
     handle_retire(&stream->object);
+    capture_abandon(stream);
     schedule_close(stream);
 }
 

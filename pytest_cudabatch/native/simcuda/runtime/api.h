@@ -87,6 +87,14 @@ WITH_TWIN(cudaStreamQuery, cudaStreamQuery_ptsz, void *stream)
 WITH_TWIN(cudaStreamWaitEvent, cudaStreamWaitEvent_ptsz, void *stream, void *event, unsigned flags)
 WITH_TWIN(cudaLaunchHostFunc, cudaLaunchHostFunc_ptsz, void *stream, void (*function)(void *), void *argument)
 
+/* runtime/graphs.c */
+WITH_TWIN(cudaStreamBeginCapture, cudaStreamBeginCapture_ptsz, void *stream, int mode)
+WITH_TWIN(cudaStreamEndCapture, cudaStreamEndCapture_ptsz, void *stream, void **graph)
+WITH_TWIN(cudaStreamIsCapturing, cudaStreamIsCapturing_ptsz, void *stream, int *status)
+CUDA_API int cudaThreadExchangeStreamCaptureMode(int *mode);
+CUDA_API int cudaGraphGetNodes(void *graph, void **nodes, size_t *count);
+CUDA_API int cudaGraphDestroy(void *graph);
+
 /* runtime/events.c */
 CUDA_API int cudaEventCreate(void **event);
 CUDA_API int cudaEventCreateWithFlags(void **event, unsigned flags);

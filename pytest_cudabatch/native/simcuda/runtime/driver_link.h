@@ -63,6 +63,12 @@
     ENTRY(stream_query, "cuStreamQuery", 2000, (void *))                                                  \
     ENTRY(stream_wait_event, "cuStreamWaitEvent", 3020, (void *, void *, unsigned))                       \
     ENTRY(launch_host_function, "cuLaunchHostFunc", 10000, (void *, void (*)(void *), void *))            \
+    ENTRY(begin_capture, "cuStreamBeginCapture", 10010, (void *, int))                                    \
+    ENTRY(end_capture, "cuStreamEndCapture", 10000, (void *, void **))                                    \
+    ENTRY(is_capturing, "cuStreamIsCapturing", 10000, (void *, int *))                                    \
+    ENTRY(exchange_capture_mode, "cuThreadExchangeStreamCaptureMode", 10010, (int *))                     \
+    ENTRY(graph_get_nodes, "cuGraphGetNodes", 10000, (void *, void **, size_t *))                         \
+    ENTRY(graph_destroy, "cuGraphDestroy", 10000, (void *))                                               \
     ENTRY(event_create, "cuEventCreate", 2000, (void **, unsigned))                                       \
     ENTRY(event_destroy, "cuEventDestroy", 4000, (void *))                                                \
     ENTRY(event_query, "cuEventQuery", 2000, (void *))                                                    \

@@ -1,0 +1,186 @@
+/* Captures under way, and what they forbid; see capture.h. */
+#include "capture.h"
+
+#include <stdlib.h>
+
+struct capture {
+    struct capture *next;
+    struct stream *stream;
+    int mode;
+    uint64_t thread; /* that began it */
+    bool invalidated;
+    struct graph *graph; /* owned */
+};
+
+/* Guarded by the engine's lock. */
+static struct capture *captures;
+static uint64_t last_thread;
+
+/* Of the calling thread: its number, given when it begins its first capture, and its mode. */
+static _Thread_local uint64_t this_thread;
+static _Thread_local int this_mode = CAPTURE_GLOBAL;
+
+static bool mode_is_valid(int mode)
+{
+    return mode >= CAPTURE_GLOBAL && mode <= CAPTURE_RELAXED;
+}
+
+int capture_begin(struct stream *stream, int mode)
+{
+    if (!mode_is_valid(mode))
+        return CUDA_INVALID_VALUE;
+    if (stream->kind == STREAM_IS_LEGACY)
+        return CUDA_CAPTURE_UNSUPPORTED; /* assumed, as the next */
+    if (stream->capture != NULL)
+        return CUDA_ILLEGAL_STATE;
+    struct capture *capture = calloc(1, sizeof *capture);
+    struct graph *graph = graph_create();
+    if (capture == NULL || graph == NULL) {
+        free(capture);
+        free(graph);
+        return CUDA_OUT_OF_MEMORY;
+    }
+    if (this_thread == 0)
+        this_thread = ++last_thread;
+    *capture = (struct capture){
+        .next = captures, .stream = stream, .mode = mode, .thread = this_thread, .graph = graph};
+    captures = capture;
+    stream->capture = capture;
+    return CUDA_OK;
+}
+
+/* Takes the capture off its stream and frees it; its graph is the caller's. */
+static struct graph *detach(struct capture *capture)
+{
+    struct graph *graph = capture->graph;
+    struct capture **link = &captures;
+    while (*link != capture)
+        link = &(*link)->next;
+    *link = capture->next;
+    capture->stream->capture = NULL;
+    free(capture);
+    return graph;
+}
+
+int capture_end(struct stream *stream, void **graph)
+{
+    struct capture *capture = stream->capture;
+    if (capture == NULL)
+        return CUDA_ILLEGAL_STATE; /* assumed */
+    if (capture->mode != CAPTURE_RELAXED && capture->thread != this_thread)
+        return CUDA_CAPTURE_WRONG_THREAD;
+    int code = capture->invalidated ? CUDA_CAPTURE_INVALIDATED : CUDA_OK;
+    struct graph *captured = detach(capture);
+    if (code == CUDA_OK && !handle_create(&captured->object, OBJECT_GRAPH))
+        code = CUDA_OUT_OF_MEMORY;
+    *graph = captured->object.handle;
+    if (code != CUDA_OK)
+        graph_free(captured);
+    return code;
+}
+
+void capture_abandon(struct stream *stream)
+{
+    if (stream->capture != NULL)
+        graph_free(detach(stream->capture));
+}
+
+void capture_abandon_all(void)
+{
+    while (captures != NULL)
+        graph_free(detach(captures));
+}
+
+static bool legacy_is_barred(const struct stream *stream)
+{
+    if (stream->kind != STREAM_IS_LEGACY)
+        return false;
+    for (const struct capture *capture = captures; capture != NULL; capture = capture->next)
+        if (capture->stream->kind == STREAM_IS_BLOCKING)
+            return true;
+    return false;
+}
+
+int capture_status(const struct stream *stream, int *status)
+{
+    if (legacy_is_barred(stream))
+        return CUDA_CAPTURE_IMPLICIT;
+    if (stream->capture == NULL)
+        *status = CAPTURE_NONE;
+    else
+        *status = stream->capture->invalidated ? CAPTURE_INVALIDATED : CAPTURE_ACTIVE;
+    return CUDA_OK;
+}
+
+int capture_exchange_mode(int *mode)
+{
+    int previous = this_mode;
+    if (!mode_is_valid(*mode))
+        return CUDA_INVALID_VALUE;
+    this_mode = *mode;
+    *mode = previous;
+    return CUDA_OK;
+}
+
+/* The rules of cuThreadExchangeStreamCaptureMode. */
+static bool forbids_unsafe(const struct capture *capture)
+{
+    if (this_mode == CAPTURE_RELAXED || capture->mode == CAPTURE_RELAXED)
+        return false;
+    bool own = capture->thread == this_thread;
+    return own || (this_mode == CAPTURE_GLOBAL && capture->mode == CAPTURE_GLOBAL);
+}
+
+int capture_permits_unsafe(void)
+{
+    int code = CUDA_OK;
+    for (struct capture *capture = captures; capture != NULL; capture = capture->next)
+        if (forbids_unsafe(capture)) {
+            capture->invalidated = true;
+            code = CUDA_CAPTURE_UNSUPPORTED;
+        }
+    return code;
+}
+
+/* Assumed: use of the legacy stream invalidates the captures that it would have to wait for. */
+static int bar_legacy(void)
+{
+    for (struct capture *capture = captures; capture != NULL; capture = capture->next)
+        if (capture->stream->kind == STREAM_IS_BLOCKING)
+            capture->invalidated = true;
+    return CUDA_CAPTURE_IMPLICIT;
+}
+
+int capture_permits_wait(struct stream *stream)
+{
+    if (legacy_is_barred(stream))
+        return bar_legacy();
+    if (stream->capture == NULL)
+        return CUDA_OK;
+    stream->capture->invalidated = true;
+    return CUDA_CAPTURE_UNSUPPORTED;
+}
+
+static int capture_work(struct capture *capture, struct work *work)
+{
+    if (capture->invalidated)
+        return CUDA_CAPTURE_INVALIDATED;
+    if (work->kind == WORK_RECORD || work->kind == WORK_WAIT)
+        return CUDA_NOT_SUPPORTED;
+    graph_add(capture->graph, work);
+    return CUDA_OK;
+}
+
+int capture_or_submit(struct stream *stream, struct work *work)
+{
+    int code = CUDA_OK;
+    if (legacy_is_barred(stream))
+        code = bar_legacy();
+    else if (stream->capture == NULL)
+        return schedule_submit(stream, work);
+    else
+        code = capture_work(stream->capture, work);
+    if (code != CUDA_OK)
+        work_free(work);
+    return code;
+}

@@ -1,0 +1,39 @@
+/*
+ * Stream capture: from its begin to its end a stream's work becomes nodes of a graph and does not run.
+ * Returned ints are cuda_codes. Everything needs the engine's lock, except capture_exchange_mode.
+ *
+ * Copies, fills and host functions are captured. A batch is not: the driver answers
+ * CUDA_CAPTURE_UNSUPPORTED and the capture goes on (measured, 580.159.04). What waits for the device or
+ * allocates invalidates the capture, as cuda.h says of "potentially unsafe" calls. Events do not carry a
+ * capture from stream to stream yet: CUDA_NOT_SUPPORTED, where a real driver forks the capture.
+ */
+#ifndef CUDABATCH_CAPTURE_H
+#define CUDABATCH_CAPTURE_H
+
+#include "graphs.h"
+
+int capture_begin(struct stream *stream, int mode);
+
+/* Gives the graph a handle, NULL when the capture was invalidated: that is an error. */
+int capture_end(struct stream *stream, void **graph);
+
+/* Ends a capture with its stream, or all of them with their context. */
+void capture_abandon(struct stream *stream);
+void capture_abandon_all(void);
+
+/* CAPTURE_NONE, ACTIVE or INVALIDATED; CUDA_CAPTURE_IMPLICIT for the legacy stream beside a blocking capture. */
+int capture_status(const struct stream *stream, int *status);
+
+/* Swaps the calling thread's mode: what it may do while streams are captured. */
+int capture_exchange_mode(int *mode);
+
+/* May the calling thread allocate, free, or wait for the device now? If not, the captures are invalidated. */
+int capture_permits_unsafe(void);
+
+/* May somebody wait for the stream now? If not, its capture is invalidated. */
+int capture_permits_wait(struct stream *stream);
+
+/* Captures the work, or queues it where nothing is captured. Takes ownership. */
+int capture_or_submit(struct stream *stream, struct work *work);
+
+#endif

@@ -1,0 +1,33 @@
+/*
+ * Graphs: work that was captured and not run. Needs the engine's lock.
+ *
+ * A node is a piece of work as a stream would queue it, and nodes stand in the order of capture, in which
+ * each depends on the one before. Nothing runs a graph yet.
+ */
+#ifndef CUDABATCH_GRAPHS_H
+#define CUDABATCH_GRAPHS_H
+
+#include "schedule.h"
+
+struct graph {
+    struct object object; /* first, see handles.h; its handle comes when the capture ends */
+    struct work *first, *last;
+};
+
+struct graph *graph_create(void); /* NULL without memory */
+void graph_free(struct graph *graph);
+void graph_free_all(void); /* those that have a handle */
+
+/* Takes ownership of `work`. */
+void graph_add(struct graph *graph, struct work *work);
+
+/* Returns the graph of a handle, or NULL for anything else. */
+struct graph *graph_find(void *handle);
+
+/*
+ * Writes the first `limit` nodes to `nodes`, NULL behind the last, and returns how many it found. Without
+ * `nodes` it only counts.
+ */
+size_t graph_nodes(const struct graph *graph, void **nodes, size_t limit);
+
+#endif

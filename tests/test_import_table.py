@@ -24,6 +24,7 @@ DIRECT = {
     "interposer": set(),
     "cuda": set(),
     "copies": {"cuda"},
+    "contract": {"cuda", "pairings"},
     "implementations": {"copies"},
     "findings": {"cells", "interposer", "pairings"},
     "verdicts": {"cells", "interposer", "pairings", "findings"},
@@ -39,7 +40,7 @@ DIRECT = {
     "command_line": set(),
     "runner": {"suite", "zygote_plugin", "trial", "run"},
     "controller": {"runner", "suite", "command_line", "discovery", "trial", "run", "plugin"},
-    "commands": {"reports", "implementations", "interposer", "pairings", "cells"},
+    "commands": {"reports", "implementations", "interposer", "pairings", "cells", "contract"},
     "__main__": {"commands"},
 }
 """Direct permissions; the table is transitive, and everybody may import the leaves."""

@@ -134,16 +134,25 @@ def test_variants_differ_in_nothing_else() -> None:
     assert drivers["12.8"] - drivers["12.4"] == {
         "cuMemcpyBatchAsync",
         "cuMemcpyBatchAsync_ptsz",
+        "cuMemcpy3DBatchAsync",
+        "cuMemcpy3DBatchAsync_ptsz",
         "cuStreamGetCtx_v2",
         "cuStreamGetCtx_v2_ptsz",
     }
     assert drivers["13.0"] - drivers["12.8"] == {
         "cuMemcpyBatchAsync_v2",
         "cuMemcpyBatchAsync_v2_ptsz",
+        "cuMemcpy3DBatchAsync_v2",
+        "cuMemcpy3DBatchAsync_v2_ptsz",
         "cuCtxGetDevice_v2",
         "cuCtxSynchronize_v2",
     }
     assert drivers["12.4"] <= drivers["12.8"] <= drivers["13.0"]
     runtimes = {variant: set(exports(runtime_path(variant))) for variant in RUNTIMES}
-    assert runtimes["12.8"] - runtimes["12.6"] == {"cudaMemcpyBatchAsync", "cudaMemcpyBatchAsync_ptsz"}
+    assert runtimes["12.8"] - runtimes["12.6"] == {
+        "cudaMemcpyBatchAsync",
+        "cudaMemcpyBatchAsync_ptsz",
+        "cudaMemcpy3DBatchAsync",
+        "cudaMemcpy3DBatchAsync_ptsz",
+    }
     assert runtimes["13.0"] == runtimes["12.8"]

@@ -82,6 +82,37 @@ enum { COPY_FLAG_PREFER_OVERLAP_WITH_COMPUTE = 1 };
 enum { HOST_ALLOC_FLAGS_ALL = 7 };
 enum { HOST_REGISTER_IO_MEMORY = 4, HOST_REGISTER_READ_ONLY = 8, HOST_REGISTER_FLAGS_ALL = 15 };
 
+/* CUmemcpy3DOperand and cudaMemcpy3DOperand; only operands that are pointers are simulated. */
+struct copy_operand {
+    int type;
+    union {
+        struct {
+            cuda_address address;
+            size_t row_length;   /* 0: as long as the extent is wide */
+            size_t layer_height; /* 0: as high as the extent */
+            struct memory_location hint;
+        } pointer;
+        struct {
+            void *handle;
+            size_t offset[3];
+        } array;
+    };
+};
+
+enum { OPERAND_POINTER = 1, OPERAND_ARRAY = 2 };
+
+/* CUDA_MEMCPY3D_BATCH_OP and cudaMemcpy3DBatchOp; widths are bytes where both operands are pointers. */
+struct copy_3d {
+    struct copy_operand source;
+    struct copy_operand destination;
+    size_t width, height, depth;
+    int source_access_order;
+    unsigned flags;
+};
+
+_Static_assert(sizeof(struct copy_operand) == 40, "an operand of the 3D batch call is 40 bytes");
+_Static_assert(sizeof(struct copy_3d) == 112, "an operation of the 3D batch call is 112 bytes");
+
 /* CUmemorytype and cudaMemoryType agree on these. */
 enum { MEMORY_TYPE_UNREGISTERED = 0, MEMORY_TYPE_HOST = 1, MEMORY_TYPE_DEVICE = 2 };
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import batch
+import batch_3d
 import capture
 import contexts
 import memory
@@ -12,7 +13,7 @@ import versions
 from simulated import main
 
 # Imported for the scenarios they register.
-__all__ = ["batch", "capture", "contexts", "memory", "processes", "streams", "versions"]
+__all__ = ["batch", "batch_3d", "capture", "contexts", "memory", "processes", "streams", "versions"]
 
 if __name__ == "__main__":
     main()

@@ -101,6 +101,16 @@ WITH_TWIN(cuMemcpyBatchAsync_v2, cuMemcpyBatchAsync_v2_ptsz, const cuda_address 
           const size_t *first_copies, size_t attribute_count, void *stream)
 #endif
 
+/* driver/batch_3d_entries.c: the same */
+#if SIM_DRIVER_OWN >= FIRST_VERSION_WITH_BATCH
+WITH_TWIN(cuMemcpy3DBatchAsync, cuMemcpy3DBatchAsync_ptsz, size_t count, const struct copy_3d *operations,
+          size_t *fail_index, unsigned long long flags, void *stream)
+#endif
+#if SIM_DRIVER_OWN >= FIRST_VERSION_WITHOUT_FAIL_INDEX
+WITH_TWIN(cuMemcpy3DBatchAsync_v2, cuMemcpy3DBatchAsync_v2_ptsz, size_t count, const struct copy_3d *operations,
+          unsigned long long flags, void *stream)
+#endif
+
 /* driver/stream_entries.c */
 CUDA_API int cuStreamCreate(void **stream, unsigned flags);
 CUDA_API int cuStreamCreateWithPriority(void **stream, unsigned flags, int priority);

@@ -9,6 +9,7 @@
 #include "../engine/copies.h"
 
 #include "api.h"
+#include "batch_stream.h"
 #include "state.h"
 
 #if SIM_DRIVER_OWN >= FIRST_VERSION_WITH_BATCH
@@ -17,21 +18,6 @@ static void touch(size_t *fail_index)
 {
     if (fail_index != NULL)
         __atomic_fetch_or(fail_index, 0, __ATOMIC_RELAXED);
-}
-
-/*
- * The stream of a batch, and whether this thread may use it: unlike a single copy the batch call needs a
- * current context even for a stream that has one, and says so by CUDA_INVALID_VALUE. The handle is read
- * first, so that a false one faults whatever the thread has. Assumed: a default stream is
- * CUDA_INVALID_CONTEXT, as for a single copy, and failIdx stays untouched in both cases.
- */
-static int enter(void *handle, enum null_stream null_stream, struct stream **stream)
-{
-    *stream = stream_of(handle, null_stream);
-    if (*stream == NULL)
-        return CUDA_OUT_OF_MEMORY;
-    int code = context_ready();
-    return code == CUDA_INVALID_CONTEXT && !stream_is_default(handle) ? CUDA_INVALID_VALUE : code;
 }
 
 static int batch_with_fail_index(const struct batch *batch, size_t *fail_index, void *handle,
@@ -45,7 +31,7 @@ static int batch_with_fail_index(const struct batch *batch, size_t *fail_index, 
     touch(fail_index);
     if (handle == STREAM_NULL && null_stream == NULL_IS_LEGACY)
         return CUDA_INVALID_VALUE; /* failIdx stays untouched, unlike for STREAM_LEGACY */
-    code = enter(handle, null_stream, &stream);
+    code = batch_stream(handle, null_stream, &stream);
     if (code != CUDA_OK)
         return code;
     code = copy_batch(stream, batch, &failed);
@@ -82,7 +68,7 @@ static int batch_without_fail_index(const struct batch *batch, void *handle)
         return code;
     if (handle == STREAM_NULL)
         return CUDA_INVALID_VALUE;
-    code = enter(handle, NULL_IS_LEGACY, &stream);
+    code = batch_stream(handle, NULL_IS_LEGACY, &stream);
     return code == CUDA_OK ? copy_batch(stream, batch, &failed) : code;
 }
 

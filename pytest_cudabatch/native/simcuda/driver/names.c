@@ -66,9 +66,12 @@ const struct named_function named_functions[] = {
     TWINS(cuMemsetD8Async, 3020, cuMemsetD8Async, cuMemsetD8Async_ptsz),
 #if SIM_DRIVER_OWN >= FIRST_VERSION_WITH_BATCH
     TWINS(cuMemcpyBatchAsync, FIRST_VERSION_WITH_BATCH, cuMemcpyBatchAsync, cuMemcpyBatchAsync_ptsz),
+    TWINS(cuMemcpy3DBatchAsync, FIRST_VERSION_WITH_BATCH, cuMemcpy3DBatchAsync, cuMemcpy3DBatchAsync_ptsz),
 #endif
 #if SIM_DRIVER_OWN >= FIRST_VERSION_WITHOUT_FAIL_INDEX
     TWINS(cuMemcpyBatchAsync, FIRST_VERSION_WITHOUT_FAIL_INDEX, cuMemcpyBatchAsync_v2, cuMemcpyBatchAsync_v2_ptsz),
+    TWINS(cuMemcpy3DBatchAsync, FIRST_VERSION_WITHOUT_FAIL_INDEX, cuMemcpy3DBatchAsync_v2,
+          cuMemcpy3DBatchAsync_v2_ptsz),
 #endif
     ALONE(cuStreamCreate, 2000, cuStreamCreate),
     ALONE(cuStreamCreateWithPriority, 5050, cuStreamCreateWithPriority),

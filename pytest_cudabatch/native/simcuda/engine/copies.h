@@ -40,6 +40,12 @@ struct batch {
  */
 int copy_batch(struct stream *stream, const struct batch *batch, size_t *failed);
 
+/*
+ * Enqueues copies of boxes, each as the copies of its rows; `failed` becomes the index of the operation at
+ * fault. Answers as copy_batch does (assumed where the operations have a check of their own).
+ */
+int copy_batch_3d(struct stream *stream, const struct copy_3d *operations, size_t count, size_t *failed);
+
 /* Faults here and now if a page of the host range cannot be read, or written. */
 void copy_probe_source(cuda_address source, size_t size);
 void copy_probe_destination(cuda_address destination, size_t size);

@@ -77,6 +77,15 @@ WITH_TWIN(cudaMemcpyBatchAsync, cudaMemcpyBatchAsync_ptsz, const cuda_address *d
           const size_t *first_copies, size_t attribute_count, void *stream)
 #endif
 
+/* runtime/batch_3d.c: the same */
+#if SIM_RUNTIME_OWN >= FIRST_VERSION_WITH_BATCH && SIM_RUNTIME_OWN < FIRST_VERSION_WITHOUT_FAIL_INDEX
+WITH_TWIN(cudaMemcpy3DBatchAsync, cudaMemcpy3DBatchAsync_ptsz, size_t count, const struct copy_3d *operations,
+          size_t *fail_index, unsigned long long flags, void *stream)
+#elif SIM_RUNTIME_OWN >= FIRST_VERSION_WITH_BATCH
+WITH_TWIN(cudaMemcpy3DBatchAsync, cudaMemcpy3DBatchAsync_ptsz, size_t count, const struct copy_3d *operations,
+          unsigned long long flags, void *stream)
+#endif
+
 /* runtime/streams.c */
 CUDA_API int cudaStreamCreate(void **stream);
 CUDA_API int cudaStreamCreateWithFlags(void **stream, unsigned flags);

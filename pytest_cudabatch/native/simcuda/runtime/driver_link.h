@@ -14,13 +14,20 @@
     const cuda_address *destinations, const cuda_address *sources, const size_t *sizes, size_t count,       \
         const struct copy_attributes *attributes, const size_t *first_copies, size_t attribute_count
 
-/* Which ABIs of the batch function this runtime asks for: none, 12080, or 12080 and 13000. */
+/* The same of the 3D batch function, up to failIdx or the flags. */
+#define BATCH_3D_PARAMETERS size_t count, const struct copy_3d *operations
+
+/* Which ABIs of the batch functions this runtime asks for: none, 12080, or 12080 and 13000. */
 #if SIM_RUNTIME_OWN >= FIRST_VERSION_WITHOUT_FAIL_INDEX
 #define BATCH_FUNCTIONS(ENTRY)                                                                \
     ENTRY(batch_9, "cuMemcpyBatchAsync", 12080, (BATCH_PARAMETERS, size_t *, void *))         \
-    ENTRY(batch_8, "cuMemcpyBatchAsync", 13000, (BATCH_PARAMETERS, void *))
+    ENTRY(batch_8, "cuMemcpyBatchAsync", 13000, (BATCH_PARAMETERS, void *))                   \
+    ENTRY(batch_3d_5, "cuMemcpy3DBatchAsync", 12080, (BATCH_3D_PARAMETERS, size_t *, unsigned long long, void *)) \
+    ENTRY(batch_3d_4, "cuMemcpy3DBatchAsync", 13000, (BATCH_3D_PARAMETERS, unsigned long long, void *))
 #elif SIM_RUNTIME_OWN >= FIRST_VERSION_WITH_BATCH
-#define BATCH_FUNCTIONS(ENTRY) ENTRY(batch_9, "cuMemcpyBatchAsync", 12080, (BATCH_PARAMETERS, size_t *, void *))
+#define BATCH_FUNCTIONS(ENTRY)                                                                \
+    ENTRY(batch_9, "cuMemcpyBatchAsync", 12080, (BATCH_PARAMETERS, size_t *, void *))         \
+    ENTRY(batch_3d_5, "cuMemcpy3DBatchAsync", 12080, (BATCH_3D_PARAMETERS, size_t *, unsigned long long, void *))
 #else
 #define BATCH_FUNCTIONS(ENTRY)
 #endif

@@ -143,7 +143,7 @@ def _targets(options: argparse.Namespace, contract: Contract) -> tuple[Recording
         driver = max(target.driver for target in targets)
         return RecordingHost("simulated", driver, None, (), platform.machine()), targets
     facts, runtimes = probe(_PROBE_SECONDS), _runtimes(options)
-    targets = device_targets(facts, runtimes)
+    targets = device_targets(load_matrix(), facts, runtimes)
     if facts.version is None or not targets:
         why = (
             facts.reason

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from pytest_cudabatch.abi import CudaVersion
@@ -19,9 +19,9 @@ _HEAD = """\
 <!-- Written by: cudabatch probe --contract --page matrix/contract.toml docs/contract.md -->
 
 A row is one call, put to several functions with several runtimes loaded. A number is the code that the call
-returned. `failIdx` is what it left there, for the nine-parameter list; `last error` is cudaGetLastError right
-afterwards, for functions of the runtime; `sync` is cudaDeviceSynchronize after that, and `copied` is how many
-copies had arrived then.
+returned. `failIdx` is what it left there, for the nine-parameter list. cudaGetLastError after a function of the
+runtime gives the same code, where no other `last error` is shown, and cudaDeviceSynchronize after that
+gives 0, where no `sync` is shown. `copied` is how many copies had arrived then.
 `cuMemcpyBatchAsync` stands for what cuGetProcAddress gives for version 12080 (nine parameters),
 `cuMemcpyBatchAsync_v2` for 13000 (eight), and `_ptsz` for flag 2, the per-thread default stream.
 `12.x` stands for every 12 runtime that was asked, `13.x` likewise, and a function alone for all of both.
@@ -37,10 +37,13 @@ def page(contract: Contract) -> str:
     for driver in contract.drivers:
         releases = [release for release in contract.releases if contract.exactly(release, driver)]
         groups = {row.name: _grouped(contract, driver, row.name) for row in ROWS.values()}
-        varying = {name: answers for name, answers in groups.items() if _varies(answers)}
+        by_version = {name: answers for name, answers in groups.items() if _differ_by_version(answers)}
+        by_function = {name: answers for name, answers in groups.items() if _differ(answers)}
         sections += [
-            f"## Driver {driver}: what hangs on the version or the function\n",
-            _rows(varying, releases),
+            f"## Driver {driver}: one function, other answers with another runtime\n",
+            _rows(by_version, releases),
+            f"## Driver {driver}: other answers of another function\n",
+            _rows({name: groups[name] for name in by_function if name not in by_version}, releases),
             f"## Driver {driver}: everything\n",
             _rows(groups, releases),
         ]
@@ -72,15 +75,32 @@ def _grouped(contract: Contract, driver: CudaVersion, row: str) -> _Groups:
         for release in contract.releases:
             known = contract.exactly(release, driver).get(Question(row, entry.name))
             if known is not None:
-                groups.setdefault(known.answer, {}).setdefault(entry.name, []).append(release)
+                groups.setdefault(_shown(known.answer), {}).setdefault(entry.name, []).append(release)
     return groups
 
 
-def _varies(groups: _Groups) -> bool:
-    """Whether the answers differ in more than that some of the functions have no failIdx or no last error."""
-    shared = {replace(answer, fail_index=None, last_error=None) for answer in groups}
-    fail_indices = {answer.fail_index for answer in groups if answer.fail_index is not None}
-    return len(shared) > 1 or len(fail_indices) > 1
+def _differ(groups: Iterable[Answer]) -> bool:
+    """Whether the answers differ in more than that some of the functions have no failIdx."""
+    answers = list(groups)
+    fail_indices = {answer.fail_index for answer in answers if answer.fail_index is not None}
+    return len({replace(answer, fail_index=None) for answer in answers}) > 1 or len(fail_indices) > 1
+
+
+def _differ_by_version(groups: _Groups) -> bool:
+    """Whether there is a function whose answers differ among the runtimes."""
+    entries = {entry for functions in groups.values() for entry in functions}
+    return any(
+        _differ(answer for answer, functions in groups.items() if entry in functions) for entry in entries
+    )
+
+
+def _shown(answer: Answer) -> Answer:
+    """Return what is worth showing: a last error that is not the code, a synchronise that failed."""
+    return replace(
+        answer,
+        last_error=None if answer.last_error == answer.code else answer.last_error,
+        sync=answer.sync or None,
+    )
 
 
 def _cell(groups: _Groups, releases: Sequence[str]) -> str:

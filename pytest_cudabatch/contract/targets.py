@@ -17,15 +17,21 @@ if TYPE_CHECKING:
 __all__ = ["device_targets", "simulated_targets"]
 
 
-def device_targets(driver: DriverFacts, runtimes: Iterable[RuntimeFile]) -> tuple[Target, ...]:
-    """Return the runtimes that have the batch function, on the host's driver; empty where none is usable."""
+def device_targets(
+    matrix: Matrix, driver: DriverFacts, runtimes: Iterable[RuntimeFile]
+) -> tuple[Target, ...]:
+    """Return the runtimes that have the batch function and may run on the host's driver.
+
+    Of two with the same release the first is taken. Empty where the driver is not usable.
+    """
     if driver.version is None or not driver.context:
         return ()
-    return tuple(
-        Target(runtime.release, runtime.abi, runtime.path, driver.version)
-        for runtime in runtimes
-        if runtime.exports_batch
-    )
+    targets = {
+        runtime.release: Target(runtime.release, runtime.abi, runtime.path, driver.version)
+        for runtime in reversed(list(runtimes))
+        if runtime.exports_batch and matrix.basis(runtime.version, driver.version)
+    }
+    return tuple(reversed(targets.values()))
 
 
 def simulated_targets(matrix: Matrix, contract: Contract) -> tuple[Target, ...]:

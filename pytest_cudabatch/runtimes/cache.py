@@ -19,7 +19,7 @@ from pytest_cudabatch.errors import InstallationError, UsageError
 from pytest_cudabatch.runtimes.record import RECORD_NAME, Record
 from pytest_cudabatch.runtimes.runtime_file import RuntimeFile
 
-__all__ = ["RUNTIMES_VARIABLE", "fetched", "load", "store", "user_cache"]
+__all__ = ["RUNTIMES_VARIABLE", "fetched", "fetched_entries", "load", "store", "user_cache"]
 
 RUNTIMES_VARIABLE = "CUDABATCH_RUNTIMES"
 """Directories, separated by ``:``, that are searched in front of the user's cache (a bundle sets it)."""
@@ -40,12 +40,17 @@ def fetched() -> tuple[RuntimeFile, ...]:
 
     Raises InstallationError where one of them is damaged, rather than testing on fewer runtimes.
     """
-    found: dict[str, RuntimeFile] = {}
+    found = [load(entry) for entry in fetched_entries()]
+    return tuple(sorted(found, key=lambda runtime: runtime.release_order))
+
+
+def fetched_entries() -> tuple[Path, ...]:
+    """Return the directory of each fetched release, unread; of two with one release the first listed."""
+    found: dict[str, Path] = {}
     for directory in (*_listed_directories(), user_cache()):
         for entry in _entries(directory):
-            if entry.name not in found:
-                found[entry.name] = load(entry)
-    return tuple(sorted(found.values(), key=lambda runtime: runtime.release_order))
+            found.setdefault(entry.name, entry)
+    return tuple(found.values())
 
 
 def _listed_directories() -> list[Path]:

@@ -1,28 +1,28 @@
 """One libcudart on disk: its version, release, ABI and where it comes from, without loading it here.
 
-A libcudart holds no version string, and its SONAME only tells the major version; so the release is taken
-from what lies around the file, by the first of some small steps that knows, and as a last resort the
-library is asked in a process of its own.
+A libcudart holds no version string, and its SONAME only tells the major version. Its code tells the minor
+one; the patch level is taken from what lies around the file, by the first of some small steps that knows,
+and must agree with the code. Where not even the code can be read, the library is asked in a process of its
+own.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from pytest_cudabatch.abi import BatchAbi, CudaVersion
 from pytest_cudabatch.errors import UsageError
 from pytest_cudabatch.runtimes.elf import SharedObject
 from pytest_cudabatch.runtimes.inquiry import ask
+from pytest_cudabatch.runtimes.machine_code import BATCH_FUNCTION, RuntimeCode
 from pytest_cudabatch.runtimes.record import Record
 
-__all__ = ["BATCH_FUNCTION", "RuntimeFile", "Source"]
-
-BATCH_FUNCTION = "cudaMemcpyBatchAsync"
+__all__ = ["RuntimeFile", "Source"]
 
 Source = Literal["wheel", "toolkit", "system", "simulated"]
 """Where a runtime comes from, in the words of reports."""
@@ -40,7 +40,8 @@ class RuntimeFile:
     """A libcudart: ``release`` is as exact as could be found out (``"12.9.79"``, else ``"12.9"``).
 
     ``found_via`` names the step that told the release: ``record``, ``dist-info``, ``toolkit``,
-    ``file-name`` or ``asked``. ``exports_batch`` says whether cudaMemcpyBatchAsync is among its symbols.
+    ``file-name``, ``code`` or ``asked``. ``exports_batch`` says whether cudaMemcpyBatchAsync is among its
+    symbols, and ``parameters`` how many parameters its code takes (None: not known, or no such function).
     """
 
     path: Path
@@ -48,6 +49,7 @@ class RuntimeFile:
     source: Source
     exports_batch: bool
     found_via: str
+    parameters: int | None = None
 
     @property
     def version(self) -> CudaVersion:
@@ -66,22 +68,60 @@ class RuntimeFile:
 
     @classmethod
     def read(cls, path: Path) -> RuntimeFile:
-        """Read the libcudart at ``path``. Raises UsageError where it is none, or gives no version away."""
-        library = SharedObject.read(path)
-        major = _major(path, library)
-        for found_via, source, step in _STEPS:
-            release = step(path)
-            if release is not None and CudaVersion.parse(release).major == major:
-                return cls(
-                    path=path.absolute(),
-                    release=release,
-                    source="simulated" if library.simulated else source,
-                    exports_batch=BATCH_FUNCTION in library.exports,
-                    found_via=found_via,
-                )
+        """Read the libcudart at ``path``.
+
+        Raises UsageError where it is none, gives no version away, or is said to be another version than its
+        code is.
+        """
+        library, code = SharedObject.read(path), RuntimeCode.read(path)
+        found_via, source, release = _told(path, _major(path, library), code)
+        file = cls(
+            path=path.absolute(),
+            release=release,
+            source="simulated" if library.simulated else source,
+            exports_batch=BATCH_FUNCTION in library.exports,
+            found_via=found_via,
+            parameters=code.parameters,
+        )
+        if file.parameters not in (None, file.abi.parameters):
+            raise UsageError(
+                f"{path}: its {BATCH_FUNCTION} takes {file.parameters} parameters, and that of CUDA "
+                f"{file.version} takes {file.abi.parameters}"
+            )
+        return file
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the runtime as JSON data."""
+        return {**asdict(self), "path": str(self.path)}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> RuntimeFile:
+        """Read ``to_json``'s form back. Raises KeyError or TypeError on anything else."""
+        return cls(**{**data, "path": Path(data["path"])})
+
+
+def _told(path: Path, major: int, code: RuntimeCode) -> tuple[str, Source, str]:
+    """Return who told the release, the source that follows, and the release. Raises UsageError."""
+    version = code.version if code.version and code.version.major == major else None
+    for found_via, source, step in _STEPS:
+        release = step(path)
+        if release is None:
+            continue
+        told = CudaVersion.parse(release)
+        if version not in (None, told):
+            raise UsageError(
+                f"{path}: its {found_via} says {release}, but its code is that of CUDA {version}"
+            )
+        if told.major == major:
+            return found_via, source, release
+    if version is not None:
+        return "code", "system", str(version)
+    answer = _asked(path)
+    if answer is None or answer.major != major:
         raise UsageError(
             f"{path}: nothing tells the version of this libcudart, and it does not answer itself"
         )
+    return "asked", "system", str(answer)
 
 
 def _major(path: Path, library: SharedObject) -> int:
@@ -137,12 +177,12 @@ def _of_file_name(path: Path) -> str | None:
     return match[1] if match else None
 
 
-def _asked(path: Path) -> str | None:
+def _asked(path: Path) -> CudaVersion | None:
     """Load the library in a process of its own and ask cudaRuntimeGetVersion."""
     answers = ask(_CHILD, [str(path.absolute())], limit=_ASK_SECONDS)
     if answers.fault or answers.facts.get("code") != 0:
         return None
-    return str(CudaVersion.from_api(answers.facts["version"]))
+    return CudaVersion.from_api(answers.facts["version"])
 
 
 _STEPS: tuple[tuple[str, Source, Callable[[Path], str | None]], ...] = (
@@ -150,6 +190,6 @@ _STEPS: tuple[tuple[str, Source, Callable[[Path], str | None]], ...] = (
     ("dist-info", "wheel", _of_dist_info),
     ("toolkit", "toolkit", _of_toolkit),
     ("file-name", "system", _of_file_name),
-    ("asked", "system", _asked),
 )
-"""How a release is found out: name, the source that it implies, and the step; the first answer counts."""
+"""Who tells a release to its patch level: name, the source that it implies, and the step; the first answer
+counts."""

@@ -69,13 +69,39 @@ def test_from_the_name_behind_a_link(library: Path) -> None:
     assert RuntimeFile.read(library) == RuntimeFile(library, "12.9.79", "system", True, "file-name")
 
 
-def test_asked_where_nothing_else_tells(library: Path) -> None:
-    assert RuntimeFile.read(library) == RuntimeFile(library, "12.9", "system", True, "asked")
+def test_from_its_code_where_nothing_else_tells(library: Path) -> None:
+    assert RuntimeFile.read(library) == RuntimeFile(library, "12.9", "system", True, "code")
 
 
-def test_a_record_of_another_major_is_not_believed(library: Path) -> None:
-    record_in(library.parent, "13.0.96")
-    assert RuntimeFile.read(library) == RuntimeFile(library, "12.9", "system", True, "asked")
+def test_asked_where_its_code_cannot_be_read(tmp_path: Path) -> None:
+    source = (
+        "static int own = 12090;\nint cudaRuntimeGetVersion(int *version) { *version = own++; return 0; }"
+    )
+    path = compile_library(tmp_path / "libcudart.so.12", source, soname="libcudart.so.12")
+    assert RuntimeFile.read(path) == RuntimeFile(path, "12.9", "system", False, "asked")
+
+
+@pytest.mark.parametrize("release", ["12.8.90", "13.0.96"])
+def test_a_record_of_another_version_than_its_code_is_told(library: Path, release: str) -> None:
+    record_in(library.parent, release)
+    with pytest.raises(UsageError) as refusal:
+        RuntimeFile.read(library)
+    assert str(refusal.value) == (f"{library}: its record says {release}, but its code is that of CUDA 12.9")
+
+
+def test_a_batch_function_of_the_other_abi_is_told(tmp_path: Path) -> None:
+    source = """
+    int cudaRuntimeGetVersion(int *version) { *version = 12090; return 0; }
+    long cudaMemcpyBatchAsync(long a, long b, long c, long d, long e, long f,
+                              long g, long h) { return g + h; }
+    """
+    path = tmp_path / "libcudart.so.12"
+    compile_library(path, source, "-fno-omit-frame-pointer", soname="libcudart.so.12")
+    with pytest.raises(UsageError) as refusal:
+        RuntimeFile.read(path)
+    assert str(refusal.value) == (
+        f"{path}: its cudaMemcpyBatchAsync takes 8 parameters, and that of CUDA 12.9 takes 9"
+    )
 
 
 def test_a_simulated_one(tmp_path: Path) -> None:
@@ -85,7 +111,7 @@ def test_a_simulated_one(tmp_path: Path) -> None:
 
 def test_one_without_the_batch_function(tmp_path: Path) -> None:
     path = libcudart(tmp_path / "libcudart.so.12", 12060, batch=False)
-    assert RuntimeFile.read(path) == RuntimeFile(path, "12.6", "system", False, "asked")
+    assert RuntimeFile.read(path) == RuntimeFile(path, "12.6", "system", False, "code")
 
 
 def test_what_follows_from_the_release() -> None:

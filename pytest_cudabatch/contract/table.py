@@ -19,8 +19,8 @@ _HEAD = """\
 <!-- Written by: cudabatch probe --contract --page matrix/contract.toml docs/contract.md -->
 
 A row is one call, put to several functions with several runtimes loaded. A number is the code that the call
-returned. `failIdx` is what it left there, for the nine-parameter list. cudaGetLastError after a function of the
-runtime gives the same code, where no other `last error` is shown, and cudaDeviceSynchronize after that
+returned. `failIdx` is what it left there, for the nine-parameter list. cudaGetLastError after a function of
+the runtime gives the same code, where no other `last error` is shown, and cudaDeviceSynchronize after that
 gives 0, where no `sync` is shown. `copied` is how many copies had arrived then.
 `cuMemcpyBatchAsync` stands for what cuGetProcAddress gives for version 12080 (nine parameters),
 `cuMemcpyBatchAsync_v2` for 13000 (eight), and `_ptsz` for flag 2, the per-thread default stream.

@@ -1,6 +1,6 @@
-"""Our own implementations: the reference, and the specimens, each wrong in one way only.
+"""Our own implementations: the reference, the baselines, and the specimens, each wrong in one way only.
 
-Their C sources are in native/dispatch; a specimen's description is what its source says of its fault.
+Their C sources are in native/dispatch; what is said of a specimen is what its source says of its fault.
 """
 
 from __future__ import annotations
@@ -16,11 +16,20 @@ __all__ = ["BUILTIN", "Recipe"]
 
 @dataclass(frozen=True)
 class Recipe:
-    """One of our implementations before its library is looked for."""
+    """One of our implementations before its library is looked for.
+
+    ``finding`` is the code of the finding that shows a specimen's fault, None for what is right.
+    """
 
     library: str
     route: Route
-    description: str
+    summary: str
+    finding: str | None = None
+
+    @property
+    def description(self) -> str:
+        """What it does, and the finding that shows it if it is wrong."""
+        return self.summary if self.finding is None else f"{self.summary} Finding: {self.finding}."
 
     def build(self, name: str) -> SharedObject:
         """Return the implementation. Raises InstallationError where its library was not built."""
@@ -29,30 +38,115 @@ class Recipe:
         )
 
 
-BUILTIN = {
+def _specimen(name: str, route: Route, finding: str, fault: str) -> tuple[str, Recipe]:
+    return f"specimen:{name}", Recipe(f"specimen-{name}", route, fault, finding)
+
+
+_SPECIMENS = (
+    _specimen(
+        "driver-version",
+        "runtime",
+        "wrong-abi",
+        "Picks the ABI by cudaDriverGetVersion, though the function is the runtime's: eight parameters "
+        "for the nine of a 12.8 or 12.9 runtime on a 13.x driver.",
+    ),
+    _specimen(
+        "dlsym-always-9",
+        "runtime",
+        "wrong-abi",
+        "Calls whatever dlsym finds with nine parameters, as if it were compiled against CUDA 12: one "
+        "too many for every 13.x runtime.",
+    ),
+    _specimen(
+        "dlsym-always-8",
+        "runtime",
+        "wrong-abi",
+        "Calls whatever dlsym finds with eight parameters, as if it were compiled against CUDA 13: one "
+        "too few for the 12.8 and 12.9 runtimes.",
+    ),
+    _specimen(
+        "unchecked-null",
+        "driver-first",
+        "lookup-unchecked",
+        "Calls what cuGetProcAddress gave without looking whether it gave anything: a jump to address 0 "
+        "on drivers older than 12.8, and wherever a look-up fails or says success and NULL.",
+    ),
+    _specimen(
+        "no-driver-guard",
+        "runtime",
+        "no-driver-guard",
+        "Counts on a driver that has the function: returns a failed query of the driver's version, and "
+        "36 or 35 from the batch call, instead of copying one by one.",
+    ),
+    _specimen(
+        "silent-fallback",
+        "driver-first",
+        "silent-fallback",
+        "Asks the driver for the function by the runtime's name, which no driver knows: always copies one "
+        "by one, while it announces batches.",
+    ),
+    _specimen(
+        "fallback-ignores-errors",
+        "runtime",
+        "unchecked-return",
+        "Looks at no return code when it copies one by one, and returns 0 whatever became of the copies.",
+    ),
+    _specimen(
+        "fallback-on-invalid",
+        "runtime",
+        "masked-error",
+        'Copies one by one when the batch call answers "invalid value" (1), so that a wrong argument '
+        "never shows.",
+    ),
+    _specimen(
+        "leaves-last-error",
+        "runtime",
+        "error-left-behind",
+        "Copies one by one when the batch call is not available, but leaves that call's error in "
+        "cudaGetLastError.",
+    ),
+    _specimen(
+        "default-stream",
+        "runtime",
+        "legacy-stream",
+        "Passes the default stream, NULL or cudaStreamLegacy, to the batch call, which rejects it, and "
+        "returns that error.",
+    ),
+    _specimen(
+        "zero-size-unfiltered",
+        "runtime",
+        "zero-size",
+        "Passes empty copies on to the batch call, which then rejects all of the batch.",
+    ),
+    _specimen(
+        "off-by-one",
+        "runtime",
+        "guard-overrun",
+        "Makes the last copy that is not empty one byte longer than asked for.",
+    ),
+    _specimen(
+        "swapped-pages",
+        "runtime",
+        "wrong-bytes",
+        "Exchanges the destinations of the first two copies of one size that lie close together.",
+    ),
+)
+
+BUILTIN: dict[str, Recipe] = {
     "reference": Recipe(
         "reference",
         "driver-first",
         "cudabatch_dispatch.h: asks the driver for the nine-parameter function by version, else takes "
         "function and version from one runtime, else copies one by one; at most 1,024 copies a call.",
     ),
-    "specimen:driver-version": Recipe(
-        "specimen-driver-version",
-        "runtime",
-        "Picks the ABI by cudaDriverGetVersion, though the function is the runtime's: eight parameters "
-        "for the nine of a 12.8 or 12.9 runtime on a 13.x driver.",
+    "per-copy": Recipe(
+        "per-copy", "per-copy", "A loop over cudaMemcpyAsync that stops at the first error: the baseline."
     ),
-    "specimen:dlsym-always-9": Recipe(
-        "specimen-dlsym-always-9",
-        "runtime",
-        "Calls whatever dlsym finds with nine parameters, as if it were compiled against CUDA 12: one "
-        "too many for every 13.x runtime.",
+    "per-copy-coalesced": Recipe(
+        "per-copy-coalesced",
+        "per-copy",
+        "As per-copy, but neighbours in the batch that are neighbours in source and destination become one.",
     ),
-    "specimen:dlsym-always-8": Recipe(
-        "specimen-dlsym-always-8",
-        "runtime",
-        "Calls whatever dlsym finds with eight parameters, as if it were compiled against CUDA 13: one "
-        "too few for the 12.8 and 12.9 runtimes.",
-    ),
+    **dict(_SPECIMENS),
 }
 """Recipes by the name that ``--cuda-implementation`` takes."""

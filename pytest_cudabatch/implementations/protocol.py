@@ -9,8 +9,10 @@ if TYPE_CHECKING:
 
 __all__ = ["BoundImplementation", "ExpectedPath", "Implementation", "PairingRoutes", "Route"]
 
-Route = Literal["driver-first", "runtime"]
-"""Whom an implementation asks for the batch function: the driver and then the runtime, or the runtime."""
+Route = Literal["driver-first", "runtime", "per-copy"]
+"""Whom an implementation asks for the batch function: the driver and then the runtime, or the runtime.
+
+``per-copy`` asks nobody: it copies one by one by design."""
 
 ExpectedPath = Literal["batch", "fallback", "none"]
 """How the bytes of a plan should go; "none" where the plan has no bytes."""

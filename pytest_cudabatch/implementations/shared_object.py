@@ -39,6 +39,8 @@ class SharedObject:
         """Return "batch" where the route leads to a batch function on ``pairing``, else "fallback"."""
         if plan.payload == 0:
             return "none"
+        if self.route == "per-copy":
+            return "fallback"
         found = pairing.runtime_route or (self.route == "driver-first" and pairing.driver_route)
         return "batch" if found else "fallback"
 

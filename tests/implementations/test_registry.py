@@ -57,11 +57,31 @@ def test_ours_exist_and_describe_themselves(name: str) -> None:
 def test_names_are_ours_and_those_of_entry_points(importable: Path) -> None:
     assert names() == (
         "reference",
+        "per-copy",
+        "per-copy-coalesced",
         "specimen:driver-version",
         "specimen:dlsym-always-9",
         "specimen:dlsym-always-8",
+        "specimen:unchecked-null",
+        "specimen:no-driver-guard",
+        "specimen:silent-fallback",
+        "specimen:fallback-ignores-errors",
+        "specimen:fallback-on-invalid",
+        "specimen:leaves-last-error",
+        "specimen:default-stream",
+        "specimen:zero-size-unfiltered",
+        "specimen:off-by-one",
+        "specimen:swapped-pages",
         "mine-kernel",
     )
+
+
+def test_only_specimens_have_a_finding_and_say_so() -> None:
+    assert {name for name, recipe in BUILTIN.items() if recipe.finding} == {
+        name for name in BUILTIN if name.startswith("specimen:")
+    }
+    for recipe in BUILTIN.values():
+        assert recipe.finding is None or recipe.description.endswith(f" Finding: {recipe.finding}.")
 
 
 @pytest.mark.parametrize("name", ["mine-kernel", "mine_cb:kernel", "mine_cb:family.member"])
@@ -76,8 +96,8 @@ def test_unknown_names_are_refused_with_those_that_exist(name: str) -> None:
     with pytest.raises(UsageError) as refusal:
         check(name)
     assert refusal.value.problems == (
-        f"there is no implementation {name!r}; known here: reference, specimen:driver-version, "
-        "specimen:dlsym-always-9, specimen:dlsym-always-8; or write module:attribute of a Python object",
+        f"there is no implementation {name!r}; known here: {', '.join(BUILTIN)}; "
+        "or write module:attribute of a Python object",
     )
 
 

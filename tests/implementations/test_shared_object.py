@@ -31,6 +31,8 @@ class Routes:
         ("runtime", Routes(runtime_route=True, driver_route=False), "batch"),
         ("runtime", Routes(runtime_route=False, driver_route=True), "fallback"),
         ("runtime", Routes(runtime_route=False, driver_route=False), "fallback"),
+        ("per-copy", Routes(runtime_route=True, driver_route=True), "fallback"),
+        ("per-copy", Routes(runtime_route=False, driver_route=False), "fallback"),
     ],
 )
 def test_the_expected_path_follows_from_the_route(route: Route, routes: Routes, path: str) -> None:

@@ -18,7 +18,13 @@ EXPORT int fake_copy_code_at = 0;  /* ... from this one on */
 EXPORT int fake_lookup = 0;        /* 0 found, 1 error, 2 success + NULL, 3 success with a bad status */
 EXPORT int fake_version = 0;       /* what cudaRuntimeGetVersion says; set below */
 EXPORT int fake_version_code = 0;  /* and what it returns */
+EXPORT int fake_driver_version_code = 0; /* what cudaDriverGetVersion returns */
+EXPORT int fake_most_bytes = 0;    /* a larger single copy is an invalid value; 0: no limit */
 EXPORT int fake_needs_context = 0; /* whether to answer a thread without a context as driver 580.159.04 */
+EXPORT int fake_get_context_code = 0;    /* what the functions for contexts return: the thread's own, */
+EXPORT int fake_stream_context_code = 0; /* the stream's, */
+EXPORT int fake_borrow_context_code = 0; /* making a context current, */
+EXPORT int fake_return_context_code = 0; /* and none */
 
 /* What the test reads. */
 EXPORT int fake_batch_calls = 0;
@@ -64,6 +70,8 @@ static int copy(void *dst, const void *src, size_t size, void *stream)
         return 201;
     if (fake_copies++ >= fake_copy_code_at && fake_copy_code != 0)
         return fake_copy_code;
+    if (fake_most_bytes != 0 && size > (size_t)fake_most_bytes)
+        return 1;
     memcpy(dst, src, size);
     return 0;
 }
@@ -94,17 +102,20 @@ EXPORT int cuGetProcAddress_v2(const char *name, void **found, int version, uint
 EXPORT int cuCtxGetCurrent(void **context)
 {
     *context = current_context;
-    return 0;
+    return fake_get_context_code;
 }
 
 EXPORT int cuStreamGetCtx(void *stream, void **context)
 {
     *context = stream; /* any value will do, but not for a default stream */
-    return (uintptr_t)stream <= 2 ? 201 : 0;
+    return (uintptr_t)stream <= 2 ? 201 : fake_stream_context_code;
 }
 
 EXPORT int cuCtxSetCurrent(void *context)
 {
+    int code = context != NULL ? fake_borrow_context_code : fake_return_context_code;
+    if (code != 0)
+        return code;
     current_context = context;
     if (context != NULL)
         fake_contexts_borrowed++;
@@ -137,7 +148,13 @@ EXPORT int cudaGetLastError(void)
 EXPORT int cudaRuntimeGetVersion(int *version)
 {
     *version = fake_version != 0 ? fake_version : FAKE_RUNTIME * 1000;
-    return fake_version_code;
+    return keep(fake_version_code);
+}
+
+EXPORT int cudaDriverGetVersion(int *version)
+{
+    *version = fake_driver_version_code == 0 ? FAKE_RUNTIME * 1000 : 0;
+    return keep(fake_driver_version_code);
 }
 
 EXPORT int cudaMemcpyAsync(void *dst, const void *src, size_t size, int kind, void *stream)

@@ -6,12 +6,14 @@ Prints a JSON object: id -> "right", the name of the signal that ended it, or wh
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import resource
 import signal
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -58,23 +60,24 @@ def copy_from_new_thread(runtime: Runtime, implementation: BoundImplementation) 
         assert (codes, bound.verify()) == ([0], [])
 
 
-def run(name: str, pairing: dict[str, str]) -> None:
+def run(name: str, pairing: dict[str, str]) -> str:
     runtime = open_runtime(pairing)
     implementation = load(name).open()
     for direction in Direction:
         for mixture in Mixture:
             copy(runtime, implementation, direction, mixture)
     copy_from_new_thread(runtime, implementation)
+    return "right"
 
 
-def run_in_fork(name: str, pairing: dict[str, str]) -> str:
+def in_fork(act: Callable[[], str]) -> str:
+    """Return what ``act`` returns in a fork, the exception that it raised, or the signal that ended it."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
         answer = "unfinished"
         try:
-            run(name, pairing)
-            answer = "right"
+            answer = act()
         except Exception as error:  # noqa: BLE001 - whatever it is, the test compares its text
             answer = f"{type(error).__name__}: {error}"
         finally:
@@ -90,7 +93,10 @@ def run_in_fork(name: str, pairing: dict[str, str]) -> str:
 def main(request: dict[str, Any]) -> dict[str, str]:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     name = request["implementation"]
-    return {identity: run_in_fork(name, pairing) for identity, pairing in request["pairings"].items()}
+    return {
+        identity: in_fork(functools.partial(run, name, pairing))
+        for identity, pairing in request["pairings"].items()
+    }
 
 
 if __name__ == "__main__":

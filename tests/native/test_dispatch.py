@@ -2,90 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import subprocess
-import sys
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from pytest_cudabatch.native import library
+from .fakes import STREAM, Fakes, call, needs_compiler
 
-HERE = Path(__file__).parent
 HEADER = Path(__file__).parents[2] / "pytest_cudabatch" / "native" / "dispatch"
-STREAM = 0x7F00_0000_1230
 WARNINGS = ("-Wall", "-Wextra", "-Wpedantic", "-Werror", "-O2")
 
-needs_compiler = pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc builds the fakes and the header")
 needs_cxx = pytest.mark.skipif(shutil.which("g++") is None, reason="g++ is what compiles the header as C++")
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What a scenario's child printed."""
-
-    results: list[tuple[int, bool]]
-    seen: dict[str, dict[str, int]]
-
-    def counts(self, name: str) -> tuple[int, int]:
-        """Batch calls and single copies that the library ``name`` got."""
-        return self.seen[name]["fake_batch_calls"], self.seen[name]["fake_copies"]
-
-
-class Fakes:
-    """The fakes' paths, and running an implementation on some of them."""
-
-    def __init__(self, directory: Path) -> None:
-        self.paths = {
-            "driver": self._build(directory / "libcuda.so.1", "-DFAKE_DRIVER"),
-            "runtime12": self._build(directory / "libcudart.so.12", "-DFAKE_RUNTIME=12"),
-            "runtime13": self._build(directory / "libcudart.so.13", "-DFAKE_RUNTIME=13"),
-        }
-
-    @staticmethod
-    def _build(path: Path, *definitions: str) -> str:
-        # -Bsymbolic: each fake keeps to its own counters, though the others have the same names
-        linking = ("-shared", "-fPIC", "-Wl,-Bsymbolic", f"-Wl,-soname,{path.name}")
-        flags = ("-fvisibility=hidden", "-Wall", "-Wextra", "-Werror", *linking)
-        subprocess.run(["gcc", *flags, *definitions, str(HERE / "fake_cuda.c"), "-o", str(path)], check=True)
-        return str(path)
-
-    def run(
-        self,
-        *names: str,
-        implementation: str = "reference",
-        calls: list[dict[str, Any]] | None = None,
-        threads: int = 1,
-        **variables: dict[str, int],
-    ) -> Outcome:
-        scenario = {
-            "libraries": {name: self.paths[name] for name in names},
-            "set": variables,
-            "implementation": str(library(f"implementations/lib{implementation}.so")),
-            "calls": calls if calls is not None else [call()],
-            "threads": threads,
-        }
-        child = subprocess.run(
-            [sys.executable, str(HERE / "dispatch_child.py"), json.dumps(scenario)],
-            check=True,
-            capture_output=True,
-            text=True,
-            timeout=60,
-        )
-        answer = json.loads(child.stdout)
-        return Outcome([(code, right) for code, right in answer["results"]], answer["seen"])
-
-
-def call(sizes: list[int] | None = None, stream: int = STREAM) -> dict[str, Any]:
-    return {"sizes": [64, 1, 300] if sizes is None else sizes, "stream": stream}
-
-
-@pytest.fixture(scope="session")
-def fakes(tmp_path_factory: pytest.TempPathFactory) -> Fakes:
-    return Fakes(tmp_path_factory.mktemp("fakes"))
 
 
 def compiles(tmp_path: Path, compiler: str, standard: str, source: str) -> None:
@@ -155,6 +83,7 @@ class TestRoutes:
         outcome = fakes.run(runtime, **{runtime: variables})
         assert outcome.results == [(0, True)]
         assert outcome.counts(runtime) == (0, 3)
+        assert outcome.seen[runtime]["fake_last_error"] == 0
 
     def test_without_cuda_it_says_so_and_looks_again(self, fakes: Fakes) -> None:
         later = call() | {"load": {"driver": fakes.paths["driver"]}}
@@ -185,6 +114,21 @@ class TestContext:
         assert outcome.results == [(1, False)]
         seen = outcome.seen["driver"]
         assert (seen["fake_contexts_borrowed"], seen["fake_contexts_returned"]) == (1, 1)
+
+    @pytest.mark.parametrize(
+        "function", ["fake_get_context_code", "fake_stream_context_code", "fake_borrow_context_code"]
+    )
+    def test_an_error_of_borrowing_is_returned(self, fakes: Fakes, function: str) -> None:
+        outcome = fakes.run("runtime12", "driver", driver={"fake_needs_context": 1, function: 4})
+        assert outcome.results == [(4, False)]
+        assert (outcome.counts("driver"), outcome.counts("runtime12")) == ((0, 0), (0, 0))
+
+    @pytest.mark.parametrize(("batch", "returned"), [(0, (4, True)), (1, (1, False))])
+    def test_an_error_of_giving_back_is_returned_unless_there_is_one_already(
+        self, fakes: Fakes, batch: int, returned: tuple[int, bool]
+    ) -> None:
+        wanted = {"fake_needs_context": 1, "fake_return_context_code": 4, "fake_batch_code": batch}
+        assert fakes.run("driver", driver=wanted).results == [returned]
 
     @pytest.mark.parametrize("stream", [0, 1, 2])
     def test_a_default_stream_has_none_to_lend(self, fakes: Fakes, stream: int) -> None:
@@ -252,7 +196,7 @@ IMPLEMENTATIONS = [
 class TestErrors:
     """Errors of the batch call and of the fallback, by the reference on each route and by specimens."""
 
-    @pytest.mark.parametrize("code", [34, 36, 801])
+    @pytest.mark.parametrize("code", [34, 35, 36, 801])
     def test_unavailable_is_copied_one_by_one(
         self, fakes: Fakes, implementation: str, owner: str, code: int
     ) -> None:

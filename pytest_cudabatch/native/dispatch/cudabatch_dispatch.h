@@ -42,6 +42,7 @@ enum {
     CUDABATCH_SUCCESS = 0,
     CUDABATCH_NOT_INITIALIZED = 3,    /* neither libcuda nor libcudart is loaded */
     CUDABATCH_STUB_LIBRARY = 34,      /* a link-time stub is loaded instead of a driver */
+    CUDABATCH_NO_DRIVER = 35,         /* none, or one too old for the runtime */
     CUDABATCH_NEEDS_NEWER_DRIVER = 36,
     CUDABATCH_NOT_SUPPORTED = 801
 };
@@ -116,6 +117,13 @@ static inline cudabatch_batch9 cudabatch_ask_driver(cudabatch_get_proc_address g
     return (cudabatch_batch9)cudabatch_as_function(found);
 }
 
+static inline void cudabatch_find_context_functions(struct cudabatch_functions *found, void *driver)
+{
+    found->get_context = (cudabatch_get_context)cudabatch_symbol(driver, "cuCtxGetCurrent");
+    found->set_context = (cudabatch_set_context)cudabatch_symbol(driver, "cuCtxSetCurrent");
+    found->stream_context = (cudabatch_stream_context)cudabatch_symbol(driver, "cuStreamGetCtx");
+}
+
 static inline void cudabatch_find_in_driver(struct cudabatch_functions *found)
 {
     void *driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
@@ -124,9 +132,16 @@ static inline void cudabatch_find_in_driver(struct cudabatch_functions *found)
     found->driver_copy = (cudabatch_driver_copy)cudabatch_symbol(driver, "cuMemcpyAsync");
     found->driver_batch9 = cudabatch_ask_driver(
         (cudabatch_get_proc_address)cudabatch_symbol(driver, "cuGetProcAddress_v2"));
-    found->get_context = (cudabatch_get_context)cudabatch_symbol(driver, "cuCtxGetCurrent");
-    found->set_context = (cudabatch_set_context)cudabatch_symbol(driver, "cuCtxSetCurrent");
-    found->stream_context = (cudabatch_stream_context)cudabatch_symbol(driver, "cuStreamGetCtx");
+    cudabatch_find_context_functions(found, driver);
+}
+
+/* A failed runtime call is also kept for cudaGetLastError, where the caller's next launch check would
+ * find it. The code goes back by value only. */
+static inline int cudabatch_take_error(const struct cudabatch_functions *functions, int code)
+{
+    if (code != CUDABATCH_SUCCESS && functions->last_error != NULL)
+        (void)functions->last_error();
+    return code;
 }
 
 /* Route two: all from one library. Its SONAME and what it says of itself must agree on the ABI. */
@@ -140,7 +155,8 @@ static inline void cudabatch_find_in_runtime(struct cudabatch_functions *found, 
     cudabatch_get_version get_version = (cudabatch_get_version)cudabatch_symbol(runtime, "cudaRuntimeGetVersion");
     found->runtime_copy = (cudabatch_runtime_copy)cudabatch_symbol(runtime, "cudaMemcpyAsync");
     found->last_error = (cudabatch_last_error)cudabatch_symbol(runtime, "cudaGetLastError");
-    if (get_version == NULL || get_version(&version) != CUDABATCH_SUCCESS || version / 1000 != major)
+    if (get_version == NULL || cudabatch_take_error(found, get_version(&version)) != CUDABATCH_SUCCESS ||
+        version / 1000 != major)
         return;
     if (major == 13)
         found->runtime_batch8 = (cudabatch_batch8)batch;
@@ -187,15 +203,6 @@ static inline const struct cudabatch_functions *cudabatch_functions_here(struct 
 }
 
 /* ---- calling them ---------------------------------------------------------------------------- */
-
-/* A failed runtime call is also kept for cudaGetLastError, where the caller's next launch check would
- * find it. The code goes back by value only. */
-static inline int cudabatch_take_error(const struct cudabatch_functions *functions, int code)
-{
-    if (code != CUDABATCH_SUCCESS && functions->last_error != NULL)
-        (void)functions->last_error();
-    return code;
-}
 
 /* One batch call. attrs and attrs_idxs have num_attrs entries, not count: one covers all copies. */
 static inline int cudabatch_call(const struct cudabatch_functions *functions, void *const *dsts,
@@ -275,9 +282,8 @@ static inline int cudabatch_enqueue_batches(const struct cudabatch_functions *fu
     while (*done < count) {
         size_t start = *done;
         size_t taken = count - start < CUDABATCH_MOST_PER_CALL ? count - start : CUDABATCH_MOST_PER_CALL;
-        int code = cudabatch_has_empty(sizes + start, taken)
-                       ? cudabatch_call_without_empty(functions, dsts + start, srcs + start, sizes + start, taken, stream)
-                       : cudabatch_call(functions, dsts + start, srcs + start, sizes + start, taken, stream);
+        int code = (cudabatch_has_empty(sizes + start, taken) ? cudabatch_call_without_empty : cudabatch_call)(
+            functions, dsts + start, srcs + start, sizes + start, taken, stream);
         if (code != CUDABATCH_SUCCESS)
             return code;
         *done += taken;
@@ -298,23 +304,36 @@ static inline int cudabatch_can_batch(const struct cudabatch_functions *function
  * caller's or the device's error, and a fallback would hide it. */
 static inline int cudabatch_is_unavailable(int code)
 {
-    return code == CUDABATCH_STUB_LIBRARY || code == CUDABATCH_NEEDS_NEWER_DRIVER || code == CUDABATCH_NOT_SUPPORTED;
+    return code == CUDABATCH_STUB_LIBRARY || code == CUDABATCH_NO_DRIVER || code == CUDABATCH_NEEDS_NEWER_DRIVER ||
+           code == CUDABATCH_NOT_SUPPORTED;
 }
 
 /* The driver, unlike the runtime, gives a thread no context of itself, and without one it calls a batch on
  * a live stream an invalid value (driver 580.159.04). So a thread that has made no CUDA call yet borrows
- * the stream's. Returns whether it did; then it had none, and is to have none again.
+ * the stream's. *borrowed says whether it did; then it had none, and is to have none again.
  * The default streams are those of the current context, and cannot lend one. */
-static inline int cudabatch_borrow_context(const struct cudabatch_functions *functions, void *stream)
+static inline int cudabatch_borrow_context(const struct cudabatch_functions *functions, void *stream, int *borrowed)
 {
     void *context = NULL;
+    *borrowed = 0;
     if ((uintptr_t)stream <= 2 || functions->get_context == NULL || functions->set_context == NULL ||
         functions->stream_context == NULL)
-        return 0;
-    if (functions->get_context(&context) != CUDABATCH_SUCCESS || context != NULL)
-        return 0;
-    return functions->stream_context(stream, &context) == CUDABATCH_SUCCESS &&
-           functions->set_context(context) == CUDABATCH_SUCCESS;
+        return CUDABATCH_SUCCESS;
+    int code = functions->get_context(&context);
+    if (code != CUDABATCH_SUCCESS || context != NULL)
+        return code;
+    code = functions->stream_context(stream, &context);
+    if (code == CUDABATCH_SUCCESS)
+        code = functions->set_context(context);
+    *borrowed = code == CUDABATCH_SUCCESS;
+    return code;
+}
+
+/* Ends what cudabatch_borrow_context began. Of two errors the first counts. */
+static inline int cudabatch_return_context(const struct cudabatch_functions *functions, int borrowed, int code)
+{
+    int returned = borrowed ? functions->set_context(NULL) : CUDABATCH_SUCCESS;
+    return code != CUDABATCH_SUCCESS ? code : returned;
 }
 
 static inline int cudabatch_enqueue_here(const struct cudabatch_functions *functions, void *const *dsts,
@@ -342,9 +361,9 @@ static inline int cudabatch_enqueue_here(const struct cudabatch_functions *funct
  * stream       a cudaStream_t or CUstream; NULL and cudaStreamLegacy (the default stream) are copied one
  *              by one, as the batch call rejects them.
  *
- * Returns 0, or the first error as cudaError_t / CUresult; cudaGetLastError is left as it was before
- * the call. After an error the copies before the failed one may be under way: synchronise the stream
- * before freeing anything.
+ * Returns 0, or the first error as cudaError_t / CUresult. None is left behind in cudaGetLastError,
+ * neither one that was handled nor the one that is returned. After an error the copies before the failed
+ * one may be under way: synchronise the stream before freeing anything.
  *
  * The three arrays are the caller's, are only read, and may be reused when the call returns. The memory
  * that they point to must stay until the stream has passed the copies. The copies run in no particular
@@ -357,14 +376,14 @@ static inline int cudabatch_enqueue(void *const *dsts, const void *const *srcs, 
                                     void *stream)
 {
     struct cudabatch_functions own;
+    int borrowed;
     if (count == 0)
         return CUDABATCH_SUCCESS;
     const struct cudabatch_functions *functions = cudabatch_functions_here(&own);
-    int borrowed = cudabatch_borrow_context(functions, stream);
-    int code = cudabatch_enqueue_here(functions, dsts, srcs, sizes, count, stream);
-    if (borrowed)
-        (void)functions->set_context(NULL);
-    return code;
+    int code = cudabatch_borrow_context(functions, stream, &borrowed);
+    if (code == CUDABATCH_SUCCESS)
+        code = cudabatch_enqueue_here(functions, dsts, srcs, sizes, count, stream);
+    return cudabatch_return_context(functions, borrowed, code);
 }
 
 #endif

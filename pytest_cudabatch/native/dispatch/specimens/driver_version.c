@@ -4,19 +4,22 @@
  */
 #include "specimen.h"
 
-static int parameters_by_driver(void)
+static int find_by_driver(struct specimen_functions *found)
 {
     int version = 0;
     cudabatch_get_version driver_version =
         (cudabatch_get_version)cudabatch_symbol(RTLD_DEFAULT, "cudaDriverGetVersion");
+    specimen_find_single_copies(found);
     if (driver_version == NULL || driver_version(&version) != CUDABATCH_SUCCESS) {
-        specimen_clear_last_error();
-        return SPECIMEN_NO_BATCH;
+        specimen_forget_error(found);
+        return CUDABATCH_SUCCESS;
     }
-    return version >= 13000 ? 8 : 9;
+    return specimen_find_by_name(found, version >= 13000 ? 8 : 9);
 }
 
 int cudabatch_copy(void *const *dsts, const void *const *srcs, const size_t *sizes, size_t count, void *stream)
 {
-    return specimen_copy(parameters_by_driver(), dsts, srcs, sizes, count, stream);
+    struct specimen_steps steps = specimen_right_steps;
+    steps.find = find_by_driver;
+    return specimen_copy(&steps, dsts, srcs, sizes, count, stream);
 }

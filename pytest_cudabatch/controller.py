@@ -151,11 +151,9 @@ class Controller(Worker):
         """Say what the run is about to do."""
         run = self.run
         runtimes = {pairing.runtime.version for pairing in run.pairings}
-        drivers = {pairing.driver.version for pairing in run.pairings}
-        where = (
-            "simulated CUDA"
-            if run.platform == "simulated"
-            else f"{run.platform}: {', '.join(self.host.gpus)}"
+        drivers = {pairing.driver.version for pairing in run.pairings} - {None}
+        where = {"simulated": "simulated CUDA", "no-driver": "real runtimes without a driver"}.get(
+            run.platform, f"{run.platform}: {', '.join(self.host.gpus)}"
         )
         return (
             f"cuda matrix: {where}; pairings: {len(run.pairings)} (runtimes: {len(runtimes)}, "

@@ -77,6 +77,7 @@ def cuda_runtime(cuda_pairing: Pairing) -> Runtime:
     from pytest_cudabatch.cuda import Runtime, SimulatedVersions  # noqa: PLC0415 - in the cell only
 
     if cuda_pairing.platform == "simulated":
+        assert cuda_pairing.driver.version is not None  # only no-driver pairings lack one
         SimulatedVersions(cuda_pairing.driver.version, cuda_pairing.runtime.version).apply()
     assert cuda_pairing.runtime.path is not None  # a pairing that runs has a library to run on
     return Runtime.open(cuda_pairing.runtime.path, driver=cuda_pairing.driver.path)

@@ -94,8 +94,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         parser,
         group,
         "cuda-platform",
-        metavar="auto|device|simulated",
-        help="where the cells run: a real GPU or simulated CUDA; auto takes a GPU where one can be used",
+        metavar="auto|device|simulated|no-driver",
+        help="where the cells run: a real GPU, simulated CUDA, or real runtimes without a driver (no copies); "
+        "auto takes a GPU where one can be used, else simulated CUDA",
     )
     _setting(
         parser,

@@ -21,7 +21,9 @@ __all__ = ["RUN_VARIABLE", "Run", "Settings"]
 RUN_VARIABLE = "CUDABATCH_RUN"
 """Names the file with the run, in the environment of a zygote that is being started."""
 
-PLATFORMS = ("auto", "device", "simulated")
+PLATFORMS = ("auto", "device", "simulated", "no-driver")
+COPYING_FIXTURES = frozenset({"batch_copy", "copy_plan", "cuda_stream"})
+"""What a test cannot have where there is no driver."""
 REPORT_SUFFIXES = (".json",)
 DEFAULT_TIMEOUT = 60.0
 
@@ -186,8 +188,13 @@ class Run:
         return {pairing.id: pairing for pairing in self.pairings}[pairing_id]
 
     def parametrize(self, metafunc: pytest.Metafunc) -> None:
-        """Spread a cell test over implementations, where it uses one, and pairings."""
+        """Spread a cell test over implementations, where it uses one, and pairings.
+
+        Without a driver nothing can be copied, so a test that would copy gets no pairing.
+        """
         pairings = self.pairings
+        if self.platform == "no-driver" and COPYING_FIXTURES.intersection(metafunc.fixturenames):
+            pairings = ()
         for marker in metafunc.definition.iter_markers("cuda_pairings"):
             pairings = tuple(select(pairings, *marker.args))
         if "batch_copy" in metafunc.fixturenames:

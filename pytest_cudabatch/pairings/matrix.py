@@ -19,6 +19,7 @@ __all__ = [
     "Matrix",
     "PairingRow",
     "device_pairings",
+    "no_driver_pairings",
     "simulated_pairings",
 ]
 
@@ -69,13 +70,18 @@ class Matrix:
     legal: tuple[PairingRow, ...]
     bases: tuple[PairingRow, ...]
 
-    def basis(self, runtime: CudaVersion, driver: CudaVersion) -> Basis | None:
-        """Return the basis of the pairing of these versions, or None where it is not legal."""
-        legal = [row.basis for row in self.legal if row.matches(runtime, driver)]
+    def ground(self, runtime: CudaVersion, driver: CudaVersion) -> PairingRow | None:
+        """Return the row that a pairing of these versions rests on, or None where it is not legal."""
+        legal = [row for row in self.legal if row.matches(runtime, driver)]
         if not legal:
             return None
-        refined = [row.basis for row in self.bases if row.matches(runtime, driver)]
+        refined = [row for row in self.bases if row.matches(runtime, driver)]
         return (refined or legal)[-1]
+
+    def basis(self, runtime: CudaVersion, driver: CudaVersion) -> Basis | None:
+        """Return the basis of the pairing of these versions, or None where it is not legal."""
+        ground = self.ground(runtime, driver)
+        return ground.basis if ground else None
 
     def legal_pairs(self) -> Iterator[tuple[KnownRuntime, KnownDriver, Basis]]:
         """Yield every legal pair of a known runtime and a known driver, by runtime, then by driver."""
@@ -150,6 +156,23 @@ def device_pairings(
         Pairing(RuntimeEntry.of_file(runtime), entry, platform="device", basis=basis)
         for runtime in _newest_of_each_version(runtimes)
         if (basis := matrix.basis(runtime.version, driver.version))
+    )
+
+
+def no_driver_pairings(matrix: Matrix, runtimes: Iterable[RuntimeFile]) -> tuple[Pairing, ...]:
+    """Return one pairing without a driver for each minor version of ``runtimes``, of the newest release.
+
+    Its basis is the matrix's for that runtime, and ``assumed`` for one that the matrix does not know.
+    """
+    known = {runtime.version: runtime.basis for runtime in matrix.runtimes}
+    return tuple(
+        Pairing(
+            RuntimeEntry.of_file(runtime),
+            DriverEntry(None),
+            platform="no-driver",
+            basis=known.get(runtime.version, "assumed"),
+        )
+        for runtime in _newest_of_each_version(runtimes)
     )
 
 

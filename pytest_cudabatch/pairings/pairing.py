@@ -70,30 +70,32 @@ class RuntimeEntry:
 class DriverEntry:
     """A pairing's libcuda: the CUDA ``version`` that it reports, and apart from it the driver's ``release``.
 
-    ``path`` is None where the loader's own choice is taken, as on a GPU host.
+    ``path`` is None where the loader's own choice is taken, as on a GPU host; ``version`` is None where there
+    is no driver at all.
     """
 
-    version: CudaVersion
+    version: CudaVersion | None
     path: Path | None = None
     release: str | None = None
 
     @property
     def has_batch(self) -> bool:
         """Whether it has the batch function (cuda.h: since 12.8)."""
-        return self.version >= FIRST_BATCH_VERSION
+        return self.version is not None and self.version >= FIRST_BATCH_VERSION
 
-    def describe(self) -> dict[str, str]:
+    def describe(self) -> dict[str, str | None]:
         """Return what a report says of it for a pairing; its release is told of the host."""
-        return {"version": str(self.version)}
+        return {"version": _text(self.version)}
 
     def to_json(self) -> dict[str, Any]:
         """Return the entry as JSON data."""
-        return {"version": str(self.version), "path": _text(self.path), "release": self.release}
+        return {"version": _text(self.version), "path": _text(self.path), "release": self.release}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> DriverEntry:
         """Read ``to_json``'s form back. Raises KeyError on anything else."""
-        return cls(CudaVersion.parse(data["version"]), _path(data["path"]), data["release"])
+        version = None if data["version"] is None else CudaVersion.parse(data["version"])
+        return cls(version, _path(data["path"]), data["release"])
 
 
 @dataclass(frozen=True)
@@ -107,8 +109,11 @@ class Pairing:
 
     @property
     def id(self) -> str:
-        """The name in node ids, ``"cu12.9-d13.0"``: the same on every host and for every patch level."""
-        return f"cu{self.runtime.version}-d{self.driver.version}"
+        """The name in node ids, ``"cu12.9-d13.0"``: the same on every host and for every patch level.
+
+        Without a driver it is ``"cu12.9-dnone"``.
+        """
+        return f"cu{self.runtime.version}-d{self.driver.version or 'none'}"
 
     @property
     def runtime_route(self) -> bool:
@@ -140,8 +145,8 @@ class Pairing:
         )
 
 
-def _text(path: Path | None) -> str | None:
-    return None if path is None else str(path)
+def _text(value: Path | CudaVersion | None) -> str | None:
+    return None if value is None else str(value)
 
 
 def _path(text: str | None) -> Path | None:

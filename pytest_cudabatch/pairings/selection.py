@@ -1,5 +1,6 @@
 """The expressions that select pairings: ``runtime>=12.8,<13 on driver>=13``, or one half of it.
 
+A clause on the driver matches no pairing without one.
 Grammar: clause ["on" clause], where a clause is "runtime" or "driver" and PEP 440 specifiers separated by
 commas; the runtime comes first. Both names mean CUDA versions, never the driver's release.
 """
@@ -36,11 +37,10 @@ class Selection:
         return _Parser(expression).selection()
 
     def matches(self, pairing: Pairing) -> bool:
-        """Whether both versions of ``pairing`` are within their ranges."""
-        runtime, driver = pairing.runtime, pairing.driver
-        return self.runtime.contains(runtime.version, runtime.release) and self.driver.contains(
-            driver.version
-        )
+        """Whether both versions of ``pairing`` are within their ranges; no driver is within no range."""
+        runtime, driver = pairing.runtime, pairing.driver.version
+        on_driver = not self.driver.specifiers if driver is None else self.driver.contains(driver)
+        return on_driver and self.runtime.contains(runtime.version, runtime.release)
 
 
 def select(pairings: Iterable[Pairing], expression: str) -> tuple[Pairing, ...]:

@@ -90,16 +90,19 @@ class Summary:
         from rich.table import Table  # noqa: PLC0415
         from rich.text import Text  # noqa: PLC0415
 
-        by_place: dict[tuple[CudaVersion, CudaVersion], list[Cell]] = {}
+        by_place: dict[tuple[CudaVersion, CudaVersion | None], list[Cell]] = {}
         for cell in cells:
             if (pairing := cell.identity.pairing) is not None:
                 by_place.setdefault((pairing.runtime.version, pairing.driver.version), []).append(cell)
-        runtimes, drivers = (sorted({place[axis] for place in by_place}) for axis in (0, 1))
+        runtimes = sorted({runtime for runtime, _ in by_place})
+        # A run has either drivers or none, so that None stands alone here.
+        with_driver = {driver for _, driver in by_place if driver is not None}
+        drivers: list[CudaVersion | None] = [*sorted(with_driver)] or [None]
         with_paths = ROW_HEAD + COLUMN * len(drivers) <= self.width
         table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
         table.add_column("", no_wrap=True)
         for driver in drivers:
-            table.add_column(f"d{driver}", no_wrap=True)
+            table.add_column("dnone" if driver is None else f"d{driver}", no_wrap=True)
         for runtime in runtimes:
             squares = [by_place.get((runtime, driver), ()) for driver in drivers]
             table.add_row(Text(f"cu{runtime}"), *(self._square(square, with_paths) for square in squares))

@@ -92,3 +92,21 @@ def test_an_error_points_at_its_place(expression: str, caret: str, problem: str)
         f"  {expression}",
         f"  {caret}",
     ]
+
+
+def test_no_driver_is_within_no_range() -> None:
+    version = CudaVersion(12, 9)
+    runtime = RuntimeEntry(version, "12.9.79", version.abi, True, Path("libcudart.so"), "wheel")
+    without = Pairing(runtime, DriverEntry(None), "no-driver", "header")
+    expressions = (
+        "runtime==12.9",
+        "runtime==12.9.79",
+        "runtime>=13",
+        "driver>=12",
+        "driver<13",
+        "driver!=13",
+    )
+    assert [expression for expression in expressions if select([without], expression)] == [
+        "runtime==12.9",
+        "runtime==12.9.79",
+    ]

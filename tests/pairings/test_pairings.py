@@ -13,6 +13,7 @@ from pytest_cudabatch.pairings import (
     RuntimeEntry,
     device_pairings,
     load_matrix,
+    no_driver_pairings,
     simulated_pairings,
 )
 from pytest_cudabatch.runtimes import DriverFacts, RuntimeFile
@@ -92,7 +93,12 @@ def test_one_simulated_pairing_in_full() -> None:
 
 
 def test_pairings_cross_processes() -> None:
-    pairings = (*simulated(), *device_pairings(load_matrix(), driver("13.0"), [file("12.9.79")]))
+    runtimes = [file("12.9.79")]
+    pairings = (
+        *simulated(),
+        *device_pairings(load_matrix(), driver("13.0"), runtimes),
+        *no_driver_pairings(load_matrix(), runtimes),
+    )
     text = json.dumps([pairing.to_json() for pairing in pairings])
     assert tuple(Pairing.from_json(data) for data in json.loads(text)) == pairings
 
@@ -151,3 +157,17 @@ def test_a_driver_between_those_of_the_matrix() -> None:
 
 def test_a_host_without_a_driver() -> None:
     assert device_pairings(load_matrix(), driver(None), [file("12.9.79")]) == ()
+
+
+def test_pairings_without_a_driver() -> None:
+    runtimes = [file("13.0.96"), file("12.9.37"), file("12.9.79"), file("12.2.140", exports_batch=False)]
+    pairings = no_driver_pairings(load_matrix(), runtimes)
+    assert [
+        (p.id, p.runtime.release, p.runtime_route, p.driver_route, p.platform, p.basis) for p in pairings
+    ] == [
+        ("cu12.2-dnone", "12.2.140", False, False, "no-driver", "assumed"),
+        ("cu12.9-dnone", "12.9.79", False, False, "no-driver", "header"),
+        ("cu13.0-dnone", "13.0.96", False, False, "no-driver", "header"),
+    ]
+    assert {pairing.driver for pairing in pairings} == {DriverEntry(None)}
+    assert DriverEntry(None).describe() == {"version": None}

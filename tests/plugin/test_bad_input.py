@@ -19,7 +19,7 @@ def refused(pytester: pytest.Pytester, *arguments: str) -> list[str]:
 
 def test_unknown_platform(pytester: pytest.Pytester) -> None:
     assert refused(pytester, "--cuda-platform=gpu") == [
-        "ERROR: --cuda-platform: 'gpu' is none of auto, device, simulated"
+        "ERROR: --cuda-platform: 'gpu' is none of auto, device, simulated, no-driver"
     ]
 
 

@@ -54,9 +54,8 @@ def main() -> int:
             differences.append(1e3 * (seconds[()] - seconds["-p", "no:cudabatch"]))
             ratios.append(seconds[()] / seconds["-p", "no:cudabatch"])
     low, median, high = statistics.quantiles(differences, n=4)
-    print(
-        f"{options.pairs} interleaved pairs: the plugin adds {median:.1f} ms (quartiles {low:.1f} to {high:.1f})"
-    )
+    print(f"interleaved pairs: {options.pairs}")
+    print(f"the plugin adds {median:.1f} ms (quartiles {low:.1f} to {high:.1f})")
     print(f"ratio to -p no:cudabatch: {statistics.median(ratios):.3f}")
     print(imported)
     return int(median > options.limit)

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Generator
+import time
+from collections import Counter
+from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -18,11 +20,11 @@ from pytest_cudabatch.discovery import find_pairings
 from pytest_cudabatch.errors import UsageError
 from pytest_cudabatch.plugin import RUN, is_cell, lacks_pairing
 from pytest_cudabatch.reports.json_report import HostFacts, write_report
-from pytest_cudabatch.run import Run, Settings
+from pytest_cudabatch.run import TIERS, Run, Settings
 from pytest_cudabatch.runner import CellRunner
 from pytest_cudabatch.suite import Suite, SuiteCell, is_asked_for, is_suite_id
 from pytest_cudabatch.trial import CELL_ATTRIBUTE
-from pytest_cudabatch.verdicts import Cell
+from pytest_cudabatch.verdicts import Cell, Verdict
 
 if TYPE_CHECKING:
     from xdist.workermanage import WorkerController
@@ -119,6 +121,7 @@ class Controller(Worker):
         self.host = host
         self.cells: list[Cell] = []
         self.errors: list[str] = []
+        self.shortcomings: list[str] = []
 
     @classmethod
     def for_session(cls, config: pytest.Config) -> Controller:
@@ -138,8 +141,14 @@ class Controller(Worker):
             platform=platform,
             pairings=tuple(pairings),
             implementations=settings.implementations,
+            # A cell that is named by its id runs, however large it is.
+            tier=TIERS[-1] if suite_ids else settings.tier,
             selection=settings.selection,
+            injections=settings.injections,
             timeout=settings.timeout,
+            ends=None if settings.budget is None else time.time() + settings.budget,
+            excuses_known_issues=not settings.known_issues_fail,
+            matrix_directory=str(settings.matrix_directory) if settings.matrix_directory else None,
             suite=settings.suite and (bool(suite_ids) or not by_id),
             suite_ids=suite_ids or None,
             project_arguments=own,
@@ -191,20 +200,43 @@ class Controller(Worker):
         if missing:
             raise pytest.UsageError(*(f"not found in the suite: {name}" for name in missing))
 
-    def pytest_sessionfinish(self) -> None:
-        """Write the report files."""
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Write the report files, and hold the run against what was required of it."""
         run = {
             "id": self.run.id,
             "started": self.run.started,
             "isolation": self.run.isolation,
             "seed": None,
-            "selection": self.run.selection,
+            "selection": " ".join(part for part in (self.run.tier, self.run.selection) if part),
         }
         for path in self.settings.reports:
             write_report(path, run, self.host, self.cells, self.errors)
+        if session.exitstatus == pytest.ExitCode.OK:
+            self.shortcomings = list(self._fallen_short())
+            if self.shortcomings:
+                session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def _fallen_short(self) -> Iterator[str]:
+        """Say what --cuda-strict and --cuda-require miss in a run without failures."""
+        ran = Counter(cell.platform for cell in self.cells if _ran(cell))
+        for platform, number in self.settings.required.items():
+            if ran[platform] < number:
+                yield f"--cuda-require={platform}:{number}: {ran[platform]} cells ran there"
+        if self.settings.strict:
+            if not ran[self.run.platform]:
+                yield f"--cuda-strict: no cell ran on platform {self.run.platform}"
+            unavailable = [cell for cell in self.cells if cell.verdict is Verdict.UNAVAILABLE]
+            if unavailable:
+                yield f"--cuda-strict: {len(unavailable)} cells were unavailable"
+            unknown = [cell for cell in self.cells if _ran(cell) and cell.path == "unknown"]
+            if unknown:
+                yield f"--cuda-strict: the path of {len(unknown)} cells is unknown"
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Draw the matrix and explain its failures, where any cell ran."""
+        for shortcoming in self.shortcomings:
+            terminalreporter.line(f"FAILED {shortcoming}", red=True)
         if not self.cells:
             return
         from pytest_cudabatch.reports.terminal import Summary  # noqa: PLC0415 - when there is something to draw
@@ -231,6 +263,11 @@ class Controller(Worker):
             command.extend(f"--cuda-implementation={name}" for name in settings.implementations)
         command.extend(f"--cuda-runtime={path}" for path in settings.runtimes)
         return command
+
+
+def _ran(cell: Cell) -> bool:
+    """Whether the cell came to a result: neither skipped nor unavailable."""
+    return cell.identity.pairing is not None and cell.verdict not in (Verdict.SKIPPED, Verdict.UNAVAILABLE)
 
 
 def last_line(text: str) -> str:

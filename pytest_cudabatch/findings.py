@@ -2,41 +2,76 @@
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from pytest_cudabatch.abi import BatchAbi
+from pytest_cudabatch.finding_codes import Code
 
 if TYPE_CHECKING:
     from pytest_cudabatch.cells import Outcome
     from pytest_cudabatch.interposer import Call, Evidence
 
 __all__ = [
+    "HINTS",
     "Code",
     "Finding",
-    "crash",
-    "hang",
-    "import_error",
+    "Place",
+    "driver_too_old",
+    "failed_import",
     "no_evidence",
-    "silent_exit",
     "silent_fallback",
+    "unannounced_end",
     "wrong_abi",
 ]
 
-
-class Code(enum.Enum):
-    """The finding codes that this version gives; the value is the name used in reports."""
-
-    WRONG_ABI = "wrong-abi"
-    SILENT_FALLBACK = "silent-fallback"
-    CRASH = "crash"
-    HANG = "hang"
-    SILENT_EXIT = "silent-exit"
-    IMPORT_ERROR = "import-error"
-    NO_EVIDENCE = "no-evidence"
+HINTS = {
+    Code.WRONG_ABI: (
+        "choose the parameter list by the library that owns the function, not by the version of the driver "
+        "or the build: ask cuGetProcAddress for cuMemcpyBatchAsync at 12080 and call it with 9 parameters, "
+        "or take function and cudaRuntimeGetVersion from one and the same libcudart "
+        "(cudabatch_dispatch.h does both)"
+    ),
+    Code.LOOKUP_UNCHECKED: (
+        "check the look-up's code and that the pointer is not NULL, and copy one by one where either fails"
+    ),
+    Code.NO_DRIVER_GUARD: (
+        "copy one by one where the driver is older than 12.8 or does not tell its version; the batch call "
+        "then returns 36 or 35"
+    ),
+    Code.SILENT_FALLBACK: (
+        "find out why the function was not used (the look-up, its result, the call's return code), or let "
+        "expected_path announce the fallback on this pairing"
+    ),
+    Code.UNCHECKED_RETURN: "check every single copy's return code, and return the first that is not 0",
+    Code.MASKED_ERROR: (
+        "fall back only where the batch call is not available (36, 801); an invalid value (1) is the "
+        "caller's mistake and must reach it"
+    ),
+    Code.ERROR_LEFT_BEHIND: (
+        "read cudaGetLastError after an error that was handled; else the next launch check finds it"
+    ),
+    Code.LEGACY_STREAM: "the batch call rejects streams 0 and 0x1: copy one by one on them",
+    Code.BAD_ADDRESS: "check the descriptor's addresses and sizes against the allocations",
+    Code.ZERO_SIZE: "leave entries of no bytes out; the batch call rejects the whole batch for one of them",
+    Code.ATTRIBUTES: (
+        "attrs and attrsIdxs have numAttrs entries; the first index is 0, they rise, the last is below count"
+    ),
+    Code.GUARD_OVERRUN: "bytes were written that belong to no descriptor: check offsets and sizes",
+    Code.WRONG_BYTES: "compare the order of sources and destinations, and that the source lives long enough",
+    Code.CRASH: "rerun the cell under a debugger, or look at the output's stack",
+    Code.HANG: "the stacks of all threads are in the output; --cuda-timeout sets the deadline",
+    Code.SILENT_EXIT: "look for an exit() or _exit() in the code under test or in a library that it loads",
+    Code.IMPORT_ERROR: "load it by hand in the same environment",
+    Code.MISSING_SYMBOL: "a runtime or driver older than the one that it was built for lacks the symbol",
+    Code.DRIVER_TOO_OLD: "a 13.x runtime needs a driver that reports 13.0 or newer (release 580)",
+    Code.NO_EVIDENCE: (
+        "the dynamic loader must honour LD_AUDIT: x86-64, and no static, musl or setuid interpreter"
+    ),
+}
+"""What to do about each finding; one sentence for all cells that share a cause."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +108,6 @@ class Finding:
 
     code: Code
     summary: str
-    hint: str
     function: str | None = None
     caller: Place | None = None
     callee: Place | None = None
@@ -81,11 +115,16 @@ class Finding:
     taken: int | None = None
 
     @property
+    def hint(self) -> str:
+        """What to do about it."""
+        return HINTS[self.code]
+
+    @property
     def cause(self) -> tuple[object, ...]:
         """What two cells must share to have the same cause; offsets and pairings are left out."""
         caller = self.caller.name if self.caller else None
         callee = self.callee.name if self.callee else None
-        return (self.code, self.function, caller, callee, self.given, self.taken, self.hint)
+        return (self.code, self.function, caller, callee, self.given, self.taken)
 
     def to_json(self) -> dict[str, Any]:
         """Return the report's form."""
@@ -108,7 +147,6 @@ class Finding:
         return cls(
             code=Code(data["code"]),
             summary=str(data["summary"]),
-            hint=str(data["hint"]),
             function=data["function"],
             caller=Place.from_json(data["caller"]),
             callee=Place.from_json(data["callee"]),
@@ -129,12 +167,6 @@ def wrong_abi(call: Call) -> Finding:
             f"{call.function} was called with {call.given} parameters by {caller}, but {callee.name} takes "
             f"{call.taken} ({BatchAbi.of_parameters(call.taken).value}); the call {returned}"
         ),
-        hint=(
-            "choose the parameter list by the library that owns the function, not by the driver's or the "
-            "build's version: ask cuGetProcAddress for cuMemcpyBatchAsync at 12080 and call it with 9 "
-            "parameters, or take function and cudaRuntimeGetVersion from one and the same libcudart "
-            "(cudabatch_dispatch.h does both)"
-        ),
         function=call.function,
         caller=caller,
         callee=callee,
@@ -146,67 +178,37 @@ def wrong_abi(call: Call) -> Finding:
 def silent_fallback(announced: str, evidence: Evidence) -> Finding:
     """Say that the bytes went another way than the implementation announced."""
     return Finding(
-        code=Code.SILENT_FALLBACK,
-        summary=(
-            f"path {announced} was announced, but the bytes went by path {evidence.path.value} "
-            f"({evidence.batch_count} batch calls, {evidence.per_copy_count} per-copy calls)"
-        ),
-        hint=(
-            "find out why the function was not used (the look-up, its result, the call's return code), "
-            "or let expected_path announce the fallback on this pairing"
-        ),
+        Code.SILENT_FALLBACK,
+        f"path {announced} was announced, but the bytes went by path {evidence.path.value} "
+        f"({evidence.batch_count} batch calls, {evidence.per_copy_count} per-copy calls)",
     )
 
 
-def crash(outcome: Outcome, evidence: Evidence) -> Finding:
-    """Say that the cell's process was ended by a signal."""
+def unannounced_end(code: Code, outcome: Outcome, evidence: Evidence) -> Finding:
+    """Say how the cell's process ended without announcing it, and inside which call; ``code`` says why."""
     last = evidence.last_call
+    return Finding(code, f"{outcome.describe()}{_inside(last)}", **_call_places(last))
+
+
+def failed_import(implementation: str, reason: str) -> Finding:
+    """Say that the implementation could not be loaded in the cell, perhaps for want of a symbol."""
+    missing = "undefined symbol" in reason
     return Finding(
-        code=Code.CRASH,
-        summary=f"{outcome.describe()}{_inside(last)}",
-        hint="rerun the cell under a debugger, or look at the output's stack",
-        **_call_places(last),
+        Code.MISSING_SYMBOL if missing else Code.IMPORT_ERROR,
+        f"implementation {implementation!r} cannot be loaded: {reason}",
     )
 
 
-def hang(outcome: Outcome, evidence: Evidence) -> Finding:
-    """Say that the cell's process had not ended at its deadline."""
-    last = evidence.last_call
-    return Finding(
-        code=Code.HANG,
-        summary=f"{outcome.describe()}{_inside(last)}",
-        hint="the stacks of all threads are in the output; --cuda-timeout sets the deadline",
-        **_call_places(last),
-    )
-
-
-def silent_exit(outcome: Outcome) -> Finding:
-    """Say that the process left, with whatever status, without announcing its end."""
-    return Finding(
-        code=Code.SILENT_EXIT,
-        summary=outcome.describe(),
-        hint="look for an exit() or _exit() in the code under test or in a library that it loads",
-    )
-
-
-def import_error(implementation: str, reason: str) -> Finding:
-    """Say that the implementation could not be loaded in the cell."""
-    return Finding(
-        code=Code.IMPORT_ERROR,
-        summary=f"implementation {implementation!r} cannot be loaded: {reason}",
-        hint=(
-            "load it by hand in the same environment; a missing symbol means a runtime older than the one "
-            "that it was built for"
-        ),
-    )
+def driver_too_old(code: int) -> Finding:
+    """Say that the runtime refuses to work with this driver."""
+    return Finding(Code.DRIVER_TOO_OLD, f"the runtime answers {code} (insufficient driver) to its first call")
 
 
 def no_evidence() -> Finding:
     """Say that the interposer recorded nothing, so that the path is unknown."""
     return Finding(
-        code=Code.NO_EVIDENCE,
-        summary="the interposer recorded nothing in this cell, so the path that the bytes took is unknown",
-        hint=("the dynamic loader must honour LD_AUDIT: x86-64, and no static, musl or setuid interpreter"),
+        Code.NO_EVIDENCE,
+        "the interposer recorded nothing in this cell, so the path that the bytes took is unknown",
     )
 
 

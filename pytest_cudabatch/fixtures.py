@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
+
+from pytest_cudabatch.errors import CudaError
+from pytest_cudabatch.finding_codes import Code
 
 if TYPE_CHECKING:
     from pytest_cudabatch.copies import BoundPlan, Direction, Mixture
@@ -17,18 +21,26 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BatchCopy",
+    "Blame",
     "EvidenceReader",
+    "Injector",
     "PlanMaker",
     "batch_copy",
     "copy_plan",
     "cuda_evidence",
+    "cuda_finding",
+    "cuda_inject",
     "cuda_pairing",
     "cuda_runtime",
     "cuda_stream",
 ]
 
 ANNOUNCED_PATH = "cudabatch_announced_path"
+RETURNED_CODE = "cudabatch_returned_code"
 IMPORT_FAILURE = "cudabatch_import_failure"
+BLAMED_FINDING = "cudabatch_blamed_finding"
+ENVIRONMENT_CODE = "cudabatch_environment_code"
+TOLD = (ANNOUNCED_PATH, RETURNED_CODE, IMPORT_FAILURE, BLAMED_FINDING, ENVIRONMENT_CODE)
 """User properties by which a cell tells its supervisor what it cannot see from outside."""
 
 
@@ -36,9 +48,17 @@ class PlanMaker(Protocol):
     """The ``copy_plan`` fixture: makes a plan in filled buffers."""
 
     def __call__(
-        self, direction: Direction | str, mixture: Mixture | str, count: int, seed: int = 0
+        self,
+        direction: Direction | str,
+        mixture: Mixture | str,
+        count: int,
+        seed: int = 0,
+        *,
+        sizes: Sequence[int] | None = None,
+        nbytes_limit: int | None = None,
+        empty: Collection[int] | float = 0.0,
     ) -> BoundPlan:
-        """Make a plan of ``count`` descriptors; equal arguments give equal plans."""
+        """Make a plan of ``count`` descriptors; equal arguments give equal plans (see ``make_plan``)."""
 
 
 class EvidenceReader(Protocol):
@@ -46,6 +66,13 @@ class EvidenceReader(Protocol):
 
     def __call__(self) -> Evidence:
         """Return the evidence as it is now."""
+
+
+class Injector(Protocol):
+    """The ``cuda_inject`` fixture: asks the interposer for faults in this cell."""
+
+    def __call__(self, text: str) -> None:
+        """Add rules, such as ``"batch=801; per-copy@3=1"``; they hold from now on."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +99,7 @@ def cuda_pairing(request: pytest.FixtureRequest) -> Pairing:
 
 
 @pytest.fixture
-def cuda_runtime(cuda_pairing: Pairing) -> Runtime:
+def cuda_runtime(request: pytest.FixtureRequest, cuda_pairing: Pairing) -> Runtime:
     """Open the pairing's libcudart in this process, as torch does (RTLD_GLOBAL)."""
     from pytest_cudabatch.cuda import Runtime, SimulatedVersions  # noqa: PLC0415 - in the cell only
 
@@ -80,7 +107,14 @@ def cuda_runtime(cuda_pairing: Pairing) -> Runtime:
         assert cuda_pairing.driver.version is not None  # only no-driver pairings lack one
         SimulatedVersions(cuda_pairing.driver.version, cuda_pairing.runtime.version).apply()
     assert cuda_pairing.runtime.path is not None  # a pairing that runs has a library to run on
-    return Runtime.open(cuda_pairing.runtime.path, driver=cuda_pairing.driver.path)
+    runtime = Runtime.open(cuda_pairing.runtime.path, driver=cuda_pairing.driver.path)
+    if cuda_pairing.platform != "no-driver":
+        try:
+            runtime.device_count()
+        except CudaError as error:
+            request.node.user_properties.append((ENVIRONMENT_CODE, str(error.code)))
+            raise
+    return runtime
 
 
 @pytest.fixture
@@ -94,17 +128,20 @@ def cuda_stream(cuda_runtime: Runtime) -> Iterator[int]:
 
 @pytest.fixture
 def copy_plan(cuda_runtime: Runtime) -> Iterator[PlanMaker]:
-    """Yield ``make(direction, mixture, count, seed=0)``: a plan of ``count`` descriptors in filled buffers.
+    """Yield ``make(direction, mixture, count, seed=0, ...)``: a plan of ``count`` copies in filled buffers.
 
-    ``direction`` is h2d, d2h, d2d or mixed, ``mixture`` uniform or mixed (sizes). The buffers carry guard
-    bytes; ``verify()`` of the result lists every wrong byte range and every guard that was overrun.
+    ``direction`` is h2d, d2h, d2d or mixed, ``mixture`` uniform or mixed (sizes); the rest as ``make_plan``
+    has it. The buffers carry guard bytes; ``verify()`` of the result lists every wrong byte range and every
+    guard that was overrun.
     """
     from pytest_cudabatch.copies import BoundPlan, Direction, Mixture, make_plan  # noqa: PLC0415 - in the cell only
 
     bound: list[BoundPlan] = []
 
-    def make(direction: Direction | str, mixture: Mixture | str, count: int, seed: int = 0) -> BoundPlan:
-        plan = BoundPlan(make_plan(Direction(direction), Mixture(mixture), count, seed), cuda_runtime)
+    def make(
+        direction: Direction | str, mixture: Mixture | str, count: int, seed: int = 0, **more: Any
+    ) -> BoundPlan:
+        plan = BoundPlan(make_plan(Direction(direction), Mixture(mixture), count, seed, **more), cuda_runtime)
         bound.append(plan)
         plan.fill()
         return plan
@@ -120,6 +157,53 @@ def cuda_evidence(request: pytest.FixtureRequest) -> EvidenceReader:
     return request.config.stash[EVIDENCE].read
 
 
+class Blame:
+    """The ``cuda_finding`` fixture: says which finding a failing assertion stands for.
+
+    ``with cuda_finding("unchecked-return"): assert code == 1``. The innermost block that fails decides.
+    """
+
+    def __init__(self, node: pytest.Item) -> None:
+        self._node = node
+
+    @contextmanager
+    def __call__(self, code: str) -> Iterator[None]:
+        """Attribute an AssertionError inside the block to the finding ``code``.
+
+        Raises ValueError for a code that is none of :class:`pytest_cudabatch.findings.Code`.
+        """
+        known = Code(code)
+        try:
+            yield
+        except AssertionError:
+            if all(name != BLAMED_FINDING for name, _ in self._node.user_properties):
+                self._node.user_properties.append((BLAMED_FINDING, known.value))
+            raise
+
+
+@pytest.fixture
+def cuda_finding(request: pytest.FixtureRequest) -> Blame:
+    """Return a context manager that attributes a failing assertion to a finding."""
+    return Blame(request.node)
+
+
+@pytest.fixture
+def cuda_inject(request: pytest.FixtureRequest) -> Injector:
+    """Return a function that asks the interposer for faults in this cell, from now on.
+
+    ``cuda_inject("batch=801; per-copy@3=1")`` lets the driver answer 801 to every batch call and 1 to the
+    third single copy. Raises UsageError, with a caret under the place, for a text that does not parse.
+    """
+    evidence = request.config.stash[EVIDENCE]
+
+    def inject(text: str) -> None:
+        from pytest_cudabatch.interposer import parse_injections  # noqa: PLC0415 - in the cell only
+
+        evidence.file.request(evidence.slot, parse_injections(text))
+
+    return inject
+
+
 class BatchCopy:
     """The implementation under test, bound to this cell's runtime.
 
@@ -128,29 +212,60 @@ class BatchCopy:
     """
 
     def __init__(
-        self, implementation: Implementation, bound: BoundImplementation, pairing: Pairing, node: pytest.Item
+        self,
+        implementation: Implementation,
+        bound: BoundImplementation,
+        pairing: Pairing,
+        runtime: Runtime,
+        node: pytest.Item,
     ) -> None:
         self.implementation = implementation
         self._bound = bound
         self._pairing = pairing
+        self._runtime = runtime
         self._node = node
+        self._blame = Blame(node)
 
     def expected_path(self, plan: BoundPlan) -> str:
         """Return the path that the implementation announces for ``plan`` on this pairing."""
         return str(self.implementation.expected_path(plan.plan, self._pairing))
 
-    def __call__(self, plan: BoundPlan, stream: int) -> int:
-        """Enqueue ``plan`` on ``stream`` (a handle); nothing is synchronised."""
-        announced = (ANNOUNCED_PATH, self.expected_path(plan))
-        if announced not in self._node.user_properties:
-            self._node.user_properties.append(announced)
-        return self._bound.copy(plan, stream)
+    def __call__(self, plan: BoundPlan, stream: int, *, announce: Sequence[str] = ()) -> int:
+        """Enqueue ``plan`` on ``stream`` (a handle) and return the code; nothing is synchronised.
+
+        ``announce`` names the paths that are right for this call where the test itself changed what is right,
+        by an injected fault for example.
+        """
+        for path in announce or (self.expected_path(plan),):
+            self._tell(ANNOUNCED_PATH, path)
+        code = self._bound.copy(plan, stream)
+        self._tell(RETURNED_CODE, str(code))
+        return code
+
+    def check(self, plan: BoundPlan, stream: int, *, announce: Sequence[str] = ()) -> None:
+        """Copy ``plan`` and wait; fail unless the code is 0 and every byte is right, guards included."""
+        code = self(plan, stream, announce=announce)
+        if code != 0:
+            raise AssertionError(f"{self.implementation.name} returned {code} for a valid plan ({plan.plan})")
+        self._runtime.stream_synchronize(stream)
+        self.check_bytes(plan)
+
+    def check_bytes(self, plan: BoundPlan) -> None:
+        """Fail unless every byte of ``plan``'s buffers is right; its copies must have completed."""
+        problems = plan.verify()
+        if problems:
+            overrun = any(type(problem).__name__ == "GuardOverrun" for problem in problems)
+            with self._blame("guard-overrun" if overrun else "wrong-bytes"):
+                raise AssertionError("\n".join(map(str, problems)))
+
+    def _tell(self, name: str, value: str) -> None:
+        if (name, value) not in self._node.user_properties:
+            self._node.user_properties.append((name, value))
 
 
 @pytest.fixture
 def batch_copy(request: pytest.FixtureRequest, cuda_pairing: Pairing, cuda_runtime: Runtime) -> BatchCopy:
     """Return the implementation under test, to be called with a plan and a stream; it returns a code."""
-    del cuda_runtime  # opened first, as the implementation's package would find it
     from pytest_cudabatch.implementations import load  # noqa: PLC0415 - in the cell only
 
     name: str = request.param
@@ -160,4 +275,4 @@ def batch_copy(request: pytest.FixtureRequest, cuda_pairing: Pairing, cuda_runti
     except Exception as failure:  # the import of foreign code may raise anything; it is passed on
         request.node.user_properties.append((IMPORT_FAILURE, f"{type(failure).__name__}: {failure}"))
         raise
-    return BatchCopy(implementation, bound, cuda_pairing, request.node)
+    return BatchCopy(implementation, bound, cuda_pairing, cuda_runtime, request.node)

@@ -14,6 +14,8 @@ from pytest_cudabatch.fixtures import (
     batch_copy,
     copy_plan,
     cuda_evidence,
+    cuda_finding,
+    cuda_inject,
     cuda_pairing,
     cuda_runtime,
     cuda_stream,
@@ -28,6 +30,8 @@ __all__ = [
     "batch_copy",
     "copy_plan",
     "cuda_evidence",
+    "cuda_finding",
+    "cuda_inject",
     "cuda_pairing",
     "cuda_runtime",
     "cuda_stream",
@@ -44,8 +48,10 @@ ZYGOTE_MODULE = "pytest_cudabatch.cells.zygote"
 SKIP_REASON = "a cell test of pytest-cudabatch: runs with --cuda-matrix only"
 
 MARKERS = (
-    "cuda_cell(kind=None): run this test in a process of its own under --cuda-matrix; "
-    "`kind` names the failure kind that it covers",
+    "cuda_cell(kind=None, finding=None, tier='gate', pairings='each'): run this test in a process of its "
+    "own under --cuda-matrix; `kind` names the failure kind that it covers, `finding` what its failure "
+    "stands for, `tier` the smallest selection with it (smoke, gate, nightly), pairings='class' takes one "
+    "simulated pairing of each class of behaviour",
     'cuda_pairings(expression): only on pairings that match, such as "runtime>=12.8,<13 on driver>=13"',
     "cuda_known_issue(id): a failure of this test belongs to that known issue",
 )
@@ -88,15 +94,49 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         group,
         "cuda-select",
         metavar="EXPR",
-        help='the pairings to run, such as "runtime>=12.8,<13 on driver>=13"',
+        help="what to run: smoke, gate (default) or nightly, then pairings if not all are wanted, such as "
+        '"runtime>=12.8,<13 on driver>=13"',
+    )
+    group.addoption(
+        "--cuda-strict",
+        action="store_true",
+        help="fail also on unavailable cells, unknown paths and a platform without cells; --cuda-platform "
+        "must be named",
+    )
+    group.addoption(
+        "--cuda-require",
+        metavar="PLATFORM:N",
+        action="append",
+        default=[],
+        help="fail unless at least N cells ran on that platform, such as device:1 (repeatable)",
+    )
+    group.addoption(
+        "--cuda-inject",
+        metavar="SPEC",
+        default=None,
+        help='faults to inject into every cell, such as "batch=801; per-copy@3=1"',
+    )
+    _setting(
+        parser,
+        group,
+        "cuda-known-issues",
+        metavar="report|fail",
+        help="whether a failure that is a known issue of a driver is reported (default) or fails the run",
+    )
+    _setting(
+        parser,
+        group,
+        "cuda-budget",
+        metavar="S",
+        help="seconds for all cells; what did not fit is skipped and listed (default: unlimited)",
     )
     _setting(
         parser,
         group,
         "cuda-platform",
         metavar="auto|device|simulated|no-driver",
-        help="where the cells run: a real GPU, simulated CUDA, or real runtimes without a driver (no copies); "
-        "auto takes a GPU where one can be used, else simulated CUDA",
+        help="where the cells run: a real GPU, simulated CUDA, or real runtimes without a driver (no "
+        "copies); auto takes a GPU where one can be used, else simulated CUDA",
     )
     _setting(
         parser,

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from pytest_cudabatch.errors import UsageError
-from pytest_cudabatch.pairings import Pairing, select
+from pytest_cudabatch.pairings import Pairing, one_of_each_class, select
 
-__all__ = ["RUN_VARIABLE", "Run", "Settings"]
+__all__ = ["RUN_VARIABLE", "TIERS", "Run", "Settings", "cell_setting"]
 
 RUN_VARIABLE = "CUDABATCH_RUN"
 """Names the file with the run, in the environment of a zygote that is being started."""
@@ -24,8 +24,14 @@ RUN_VARIABLE = "CUDABATCH_RUN"
 PLATFORMS = ("auto", "device", "simulated", "no-driver")
 COPYING_FIXTURES = frozenset({"batch_copy", "copy_plan", "cuda_stream"})
 """What a test cannot have where there is no driver."""
+
 REPORT_SUFFIXES = (".json",)
 DEFAULT_TIMEOUT = 60.0
+
+TIERS = ("smoke", "gate", "nightly")
+"""The selections by size: each includes the ones before it."""
+
+DEFAULT_TIER = "gate"
 
 
 @dataclass(frozen=True)
@@ -33,10 +39,16 @@ class Settings:
     """The options of a run, after their ini twins and defaults; ``timeout`` is in seconds."""
 
     platform: str
+    tier: str
     selection: str | None
     implementations: tuple[str, ...]
+    injections: str | None
     runtimes: tuple[Path, ...]
     timeout: float
+    budget: float | None
+    strict: bool
+    required: Mapping[str, int]
+    known_issues_fail: bool
     matrix_directory: Path | None
     reports: tuple[Path, ...]
     suite: bool
@@ -46,16 +58,23 @@ class Settings:
     def from_config(cls, config: pytest.Config) -> Settings:
         """Read and check the settings. Raises UsageError with every problem found."""
         problems: list[str] = []
+        tier, selection = _tier_and_pairings(_value(config, "cuda_select"))
         settings = cls(
             platform=_one_of(
                 problems, "--cuda-platform", _value(config, "cuda_platform") or "auto", PLATFORMS
             ),
-            selection=_value(config, "cuda_select"),
+            tier=tier,
+            selection=selection,
             implementations=_implementations(problems, config),
+            injections=_injections(problems, config.getoption("cuda_inject")),
             runtimes=tuple(
                 _existing(problems, config, name, "--cuda-runtime") for name in _list(config, "cuda_runtime")
             ),
-            timeout=_seconds(problems, "--cuda-timeout", _value(config, "cuda_timeout")),
+            timeout=_seconds(problems, config, "cuda_timeout") or DEFAULT_TIMEOUT,
+            budget=_seconds(problems, config, "cuda_budget"),
+            strict=bool(config.getoption("cuda_strict")),
+            required=_required(problems, config.getoption("cuda_require")),
+            known_issues_fail=_known_issues_fail(problems, config),
             matrix_directory=_matrix_directory(problems, config),
             reports=tuple(_report(problems, config, name) for name in _list(config, "cuda_report")),
             suite=not config.getoption("cuda_no_suite"),
@@ -63,6 +82,8 @@ class Settings:
         )
         if settings.suite_only and not settings.suite:
             problems.append("--cuda-suite-only and --cuda-no-suite leave nothing to run; give one of them")
+        if settings.strict and settings.platform == "auto":
+            problems.append("--cuda-strict wants to know what it guards: name a platform by --cuda-platform")
         if (error := UsageError.collect(problems)) is not None:
             raise error
         return settings
@@ -85,9 +106,46 @@ def _one_of(problems: list[str], option: str, value: str, allowed: Sequence[str]
     return value
 
 
-def _seconds(problems: list[str], option: str, text: str | None) -> float:
+def _tier_and_pairings(text: str | None) -> tuple[str, str | None]:
+    """Split ``--cuda-select`` into the tier, which comes first if it is there, and the pairings."""
+    word, _, rest = (text or "").strip().partition(" ")
+    if word in TIERS:
+        return word, rest.strip() or None
+    return DEFAULT_TIER, text
+
+
+def _injections(problems: list[str], text: str | None) -> str | None:
+    from pytest_cudabatch.interposer import parse_injections  # noqa: PLC0415 - needed in a run only
+
+    if text is not None:
+        try:
+            parse_injections(text)
+        except UsageError as error:
+            problems.extend(f"--cuda-inject: {problem}" for problem in error.problems)
+    return text
+
+
+def _required(problems: list[str], given: Sequence[str]) -> dict[str, int]:
+    required: dict[str, int] = {}
+    for text in given:
+        platform, _, number = text.partition(":")
+        if platform in PLATFORMS[1:] and number.isdecimal():
+            required[platform] = int(number)
+        else:
+            problems.append(f"--cuda-require: {text!r} is not PLATFORM:N, such as device:1")
+    return required
+
+
+def _known_issues_fail(problems: list[str], config: pytest.Config) -> bool:
+    value = _value(config, "cuda_known_issues") or "report"
+    return _one_of(problems, "--cuda-known-issues", value, ("report", "fail")) == "fail"
+
+
+def _seconds(problems: list[str], config: pytest.Config, name: str) -> float | None:
+    text = _value(config, name)
     if text is None:
-        return DEFAULT_TIMEOUT
+        return None
+    option = f"--{name.replace('_', '-')}"
     try:
         seconds = float(text)
     except ValueError:
@@ -148,6 +206,14 @@ def _report(problems: list[str], config: pytest.Config, name: str) -> Path:
     return path
 
 
+def cell_setting(node: pytest.Item, name: str) -> str | None:
+    """Return what the closest ``cuda_cell`` marker with that keyword says of ``node``."""
+    for marker in node.iter_markers("cuda_cell"):
+        if name in marker.kwargs:
+            return str(marker.kwargs[name])
+    return None
+
+
 @dataclass(frozen=True)
 class Run:
     """A run as every process of it knows it: the controller, its workers and their zygotes.
@@ -155,6 +221,8 @@ class Run:
     ``suite_ids`` holds the ids of suite cells that the user asked for (None: all of them),
     ``project_arguments`` the paths and ids of the project's own tests that remain to be collected, and
     ``zygote_arguments`` the options of the command line that the project's zygote inherits.
+    ``ends`` is when the budget is spent, in seconds since the epoch. ``excuses_known_issues`` says whether a
+    failure that is a known issue counts as expected; they are read from the package and ``matrix_directory``.
     ``isolation`` says what a process is for: always ``cell`` in this version.
     """
 
@@ -163,8 +231,13 @@ class Run:
     platform: str
     pairings: tuple[Pairing, ...]
     implementations: tuple[str, ...]
+    tier: str
     selection: str | None
+    injections: str | None
     timeout: float
+    ends: float | None
+    excuses_known_issues: bool
+    matrix_directory: str | None
     suite: bool
     suite_ids: tuple[str, ...] | None
     project_arguments: tuple[str, ...]
@@ -192,11 +265,13 @@ class Run:
 
         Without a driver nothing can be copied, so a test that would copy gets no pairing.
         """
-        pairings = self.pairings
+        pairings: Sequence[Pairing] = self.pairings
+        if self.platform == "simulated" and cell_setting(metafunc.definition, "pairings") == "class":
+            pairings = one_of_each_class(pairings)
         if self.platform == "no-driver" and COPYING_FIXTURES.intersection(metafunc.fixturenames):
             pairings = ()
         for marker in metafunc.definition.iter_markers("cuda_pairings"):
-            pairings = tuple(select(pairings, *marker.args))
+            pairings = select(pairings, *marker.args)
         if "batch_copy" in metafunc.fixturenames:
             metafunc.parametrize(
                 "batch_copy", self.implementations, ids=list(self.implementations), indirect=True
@@ -204,6 +279,10 @@ class Run:
         metafunc.parametrize(
             "cuda_pairing", pairings, ids=[pairing.id for pairing in pairings], indirect=True
         )
+
+    def includes(self, item: pytest.Item) -> bool:
+        """Whether the run's selection by size includes ``item``."""
+        return TIERS.index(cell_setting(item, "tier") or DEFAULT_TIER) <= TIERS.index(self.tier)
 
     def to_json(self) -> dict[str, Any]:
         """Return the run as data that JSON can carry."""

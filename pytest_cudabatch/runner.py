@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,18 +13,23 @@ import pytest
 
 from pytest_cudabatch.cells import Environment, Json, Outcome, Zygote
 from pytest_cudabatch.errors import CellError
+from pytest_cudabatch.finding_codes import Code
 from pytest_cudabatch.interposer import Evidence, EvidenceFile, environment
+from pytest_cudabatch.pairings import KnownIssue, load_known_issues
 from pytest_cudabatch.run import RUN_VARIABLE, Run
 from pytest_cudabatch.suite import SUITE_DIRECTORY, SuiteCell
 from pytest_cudabatch.trial import Trial
 from pytest_cudabatch.verdicts import CellIdentity
 from pytest_cudabatch.zygote_plugin import identity_of
 
-__all__ = ["CellRunner"]
+__all__ = ["BUDGET_SPENT", "CellRunner"]
 
 SLOTS = 16
 """Slots of an evidence file. Cells take them in turn, so that a leftover process of one cell, killed late,
 cannot write into the evidence of the next."""
+
+
+BUDGET_SPENT = "--cuda-budget was spent before this cell"
 
 
 class CellHost:
@@ -64,6 +70,10 @@ class CellRunner:
         self._hosts: dict[str, CellHost] = {}
         self._project_files: tuple[str, ...] = ()
         self._limits: dict[str, float] = {}
+        self._known_issues: Sequence[KnownIssue] = ()
+        if run.excuses_known_issues:
+            own = Path(run.matrix_directory) if run.matrix_directory else None
+            self._known_issues = load_known_issues(own)
 
     def suite(self) -> Zygote:
         """Return the suite's zygote, started: it knows every cell of the suite."""
@@ -126,15 +136,22 @@ class CellRunner:
     def run_item(self, item: pytest.Item) -> None:
         """Run one cell and report it to this session, phase by phase."""
         item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
-        try:
-            reports = self._reports(item)
-        except CellError as error:
-            reports = [_machinery_failure(item, error)]
+        reports = self._reports(item) if self._fits() else [_budget_spent(item)]
         for report in reports:
             item.ihook.pytest_runtest_logreport(report=report)
         item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
 
+    def _fits(self) -> bool:
+        """Whether the budget lets another cell start."""
+        return self._run.ends is None or time.time() < self._run.ends
+
     def _reports(self, item: pytest.Item) -> list[pytest.TestReport]:
+        try:
+            return self._run_in_zygote(item)
+        except CellError as error:
+            return [_machinery_failure(item, error)]
+
+    def _run_in_zygote(self, item: pytest.Item) -> list[pytest.TestReport]:
         if isinstance(item, SuiteCell):
             host, zygote_id, names = self._suite_host(), item.collected.nodeid, item.identity
         else:
@@ -149,11 +166,12 @@ class CellRunner:
                 kind=names["kind"],
                 implementation=names["implementation"],
                 pairing=self._run.pairing(names["pairing"]),
+                declared=Code(names["finding"]) if names["finding"] else None,
             ),
             outcome=outcome,
             evidence=evidence,
         )
-        return trial.reports(item, host.zygote.item(zygote_id))
+        return trial.reports(item, host.zygote.item(zygote_id), self._known_issues)
 
     def _forward_warnings(self, item: pytest.Item, outcome: Outcome) -> None:
         for warning in outcome.warnings:
@@ -174,12 +192,17 @@ class CellRunner:
         self._directory.cleanup()
 
 
+def _budget_spent(item: pytest.Item) -> pytest.TestReport:
+    """Report a cell that was not started because the budget was spent."""
+    return _setup_report(item, lambda: pytest.skip(BUDGET_SPENT))
+
+
 def _machinery_failure(item: pytest.Item, error: CellError) -> pytest.TestReport:
     """Report that the cell could not be run at all; its own code is not to blame."""
+    return _setup_report(item, lambda: pytest.fail(f"the cell could not be run: {error}", pytrace=False))
 
-    def fail() -> None:
-        pytest.fail(f"the cell could not be run: {error}", pytrace=False)
 
-    call = pytest.CallInfo.from_call(fail, when="setup")
+def _setup_report(item: pytest.Item, end: Callable[[], None]) -> pytest.TestReport:
+    call = pytest.CallInfo.from_call(end, when="setup")
     report: pytest.TestReport = item.ihook.pytest_runtest_makereport(item=item, call=call)
     return report

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timezone
 
 import pytest
 
 from pytest_cudabatch.cells import CollectedItem, Outcome, complete_reports, failure_representation
+from pytest_cudabatch.finding_codes import Code
 from pytest_cudabatch.findings import Finding
-from pytest_cudabatch.fixtures import ANNOUNCED_PATH, IMPORT_FAILURE
+from pytest_cudabatch.fixtures import (
+    ANNOUNCED_PATH,
+    BLAMED_FINDING,
+    ENVIRONMENT_CODE,
+    IMPORT_FAILURE,
+    RETURNED_CODE,
+    TOLD,
+)
 from pytest_cudabatch.interposer import Evidence
-from pytest_cudabatch.verdicts import Announcement, Cell, CellIdentity, Judgement, Verdict, judge
+from pytest_cudabatch.pairings import KnownIssue
+from pytest_cudabatch.verdicts import Cell, CellIdentity, Judgement, Testimony, Verdict, judge, judge_end
 
 __all__ = ["CELL_ATTRIBUTE", "Trial"]
 
@@ -27,30 +37,53 @@ class Trial:
     outcome: Outcome
     evidence: Evidence
 
-    def reports(self, item: pytest.Item, collected: CollectedItem) -> list[pytest.TestReport]:
+    def reports(
+        self, item: pytest.Item, collected: CollectedItem, known_issues: Iterable[KnownIssue]
+    ) -> list[pytest.TestReport]:
         """Return the reports for ``item``, in order; the last one carries the cell.
 
-        ``collected`` is the item as its zygote knows it.
+        ``collected`` is the item as its zygote knows it; a failure that is one of ``known_issues`` is
+        reported as an expected one.
         """
-        unfinished = None if self.outcome.finished else self._judge("failed", Announcement())
+        ended = None if self.outcome.finished else judge_end(self.identity, self.outcome, self.evidence)
         reports = complete_reports(
             self.outcome,
             collected,
-            _text(unfinished.finding) if unfinished else "",
+            _text(ended.finding) if ended else "",
             config=item.config,
             nodeid=item.nodeid,
             location=item.location,
         )
-        judgement = unfinished or self._judge(_test_result(reports), _announcement(reports))
-        if not unfinished:
+        judgement = ended or judge(self.identity, self.evidence, _testimony(reports))
+        if ended is None:
             _overrule(reports, judgement)
-        self._attach(reports, judgement)
+        issue = self._known_issue(item, judgement, known_issues)
+        if issue is not None:
+            _excuse(reports, issue)
+        self._attach(reports, judgement, issue.id if issue else None)
         return reports
 
-    def _judge(self, test_result: str, announcement: Announcement) -> Judgement:
-        return judge(self.identity, self.outcome, test_result, self.evidence, announcement)
+    def _known_issue(
+        self, item: pytest.Item, judgement: Judgement, known_issues: Iterable[KnownIssue]
+    ) -> KnownIssue | None:
+        """Return the known issue that the failure is, if any; a marker of the test picks among them."""
+        if judgement.finding is None:
+            return None
+        picked = {
+            str(argument) for marker in item.iter_markers("cuda_known_issue") for argument in marker.args
+        }
+        today = datetime.now(timezone.utc).date()
+        identity = self.identity
+        for issue in known_issues:
+            if (not picked or issue.id in picked) and issue.covers(
+                identity.case, identity.implementation, identity.pairing, judgement.finding.code, today
+            ):
+                return issue
+        return None
 
-    def _attach(self, reports: Sequence[pytest.TestReport], judgement: Judgement) -> None:
+    def _attach(
+        self, reports: Sequence[pytest.TestReport], judgement: Judgement, known_issue: str | None
+    ) -> None:
         """Put the cell on the last report, and what JUnit shows on all of them."""
         abi = self.evidence.abi_called
         cell = Cell(
@@ -65,6 +98,7 @@ class Trial:
             signal=self.outcome.signal,
             exit_code=self.outcome.exit_code,
             seconds=self.outcome.seconds,
+            known_issue=known_issue,
         )
         properties = list(_properties(cell))
         for report in reports:
@@ -85,13 +119,26 @@ def _properties(cell: Cell) -> Iterator[tuple[str, object]]:
         yield "cudabatch_finding", cell.finding.code.value
 
 
-def _announcement(reports: Sequence[pytest.TestReport]) -> Announcement:
-    """Read what the child said of itself, from the user properties of its last report."""
-    properties = reports[-1].user_properties
-    return Announcement(
-        paths=tuple(str(value) for name, value in properties if name == ANNOUNCED_PATH),
-        import_failure=next((str(value) for name, value in properties if name == IMPORT_FAILURE), None),
+def _testimony(reports: Sequence[pytest.TestReport]) -> Testimony:
+    """Read what the child said of itself from the user properties of its last report."""
+    told = {name: [str(v) for n, v in reports[-1].user_properties if n == name] for name in TOLD}
+    blamed, environment = told[BLAMED_FINDING], told[ENVIRONMENT_CODE]
+    return Testimony(
+        result=_test_result(reports),
+        message=next((_message(report) for report in reports if report.failed), ""),
+        paths=tuple(told[ANNOUNCED_PATH]),
+        codes=tuple(map(int, told[RETURNED_CODE])),
+        import_failure=told[IMPORT_FAILURE][0] if told[IMPORT_FAILURE] else None,
+        blamed=Code(blamed[0]) if blamed else None,
+        environment_code=int(environment[0]) if environment else None,
     )
+
+
+def _message(report: pytest.TestReport) -> str:
+    """Return a failure's first line, as pytest's short summary shows it."""
+    crash = getattr(report.longrepr, "reprcrash", None)
+    text: str = crash.message if crash else report.longreprtext
+    return text.strip().partition("\n")[0]
 
 
 def _pytest_result(reports: Sequence[pytest.TestReport]) -> str:
@@ -110,20 +157,26 @@ def _test_result(reports: Sequence[pytest.TestReport]) -> str:
 
 
 def _overrule(reports: Sequence[pytest.TestReport], judgement: Judgement) -> None:
-    """Let a verdict that is worse than the test's own result show in the report of its call."""
-    if judgement.finding is None or judgement.verdict is Verdict.PASSED:
+    """Let a verdict that is worse than the test's own result show in the reports."""
+    if judgement.finding is None:
         return
+    text = _text(judgement.finding)
     for report in reports:
-        if report.when == "call" and report.passed:
-            if judgement.verdict is Verdict.UNAVAILABLE:
-                file, line, _ = report.location
-                report.outcome, report.longrepr = (
-                    "skipped",
-                    (file, line or 0, f"Skipped: {_text(judgement.finding)}"),
-                )
-            else:
-                report.outcome = "failed"
-                report.longrepr = failure_representation(_text(judgement.finding), report.location)
+        if judgement.verdict is Verdict.UNAVAILABLE:
+            if report.failed or report.when == "call":
+                report.outcome = "skipped"
+                report.longrepr = (report.location[0], report.location[1] or 0, f"Skipped: {text}")
+        elif report.when == "call" and report.passed:
+            report.outcome = "failed"
+            report.longrepr = failure_representation(text, report.location)
+
+
+def _excuse(reports: Sequence[pytest.TestReport], issue: KnownIssue) -> None:
+    """Report a known issue as pytest reports an expected failure."""
+    for report in reports:
+        if report.failed:
+            report.outcome = "skipped"
+            report.wasxfail = f"known issue {issue.id}: {issue.title}"
 
 
 def _text(finding: Finding | None) -> str:

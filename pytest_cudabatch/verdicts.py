@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pytest_cudabatch import findings
+from pytest_cudabatch.finding_codes import Code
 from pytest_cudabatch.findings import Finding
 from pytest_cudabatch.pairings import Pairing
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from pytest_cudabatch.cells import Outcome
     from pytest_cudabatch.interposer import Evidence
 
-__all__ = ["Announcement", "Cell", "CellIdentity", "Judgement", "Verdict", "judge"]
+__all__ = ["Cell", "CellIdentity", "Judgement", "Testimony", "Verdict", "judge", "judge_end"]
 
 
 class Verdict(enum.Enum):
@@ -31,25 +32,36 @@ class Verdict(enum.Enum):
 
 @dataclass(frozen=True)
 class CellIdentity:
-    """What a cell is: its case, kind of failure, implementation and pairing (None without one)."""
+    """What a cell is: its case, kind of failure, implementation and pairing (None without one).
+
+    ``declared`` is the finding that a failure of this case stands for, where the case says so.
+    """
 
     nodeid: str
     case: str
     kind: str | None
     implementation: str | None
     pairing: Pairing | None
+    declared: Code | None = None
 
 
 @dataclass(frozen=True)
-class Announcement:
-    """What the child said of itself before it ended.
+class Testimony:
+    """What the child said of itself before it ended, and what its test came to.
 
-    ``paths`` are the paths that the implementation announced for its calls (empty where it made none), and
-    ``import_failure`` is why the implementation could not be loaded (None where it could).
+    ``result`` is ``passed``, ``failed`` or ``skipped``, and ``message`` the failure's. ``paths`` are the
+    paths that the implementation announced for its calls (empty where it made none), ``codes`` what the calls
+    returned. ``import_failure`` is why the implementation could not be loaded, ``blamed`` the finding that a
+    failed assertion stands for, ``environment_code`` the code by which the runtime refused to work.
     """
 
+    result: str
+    message: str = ""
     paths: tuple[str, ...] = ()
+    codes: tuple[int, ...] = ()
     import_failure: str | None = None
+    blamed: Code | None = None
+    environment_code: int | None = None
 
 
 @dataclass(frozen=True)
@@ -60,45 +72,61 @@ class Judgement:
     finding: Finding | None = None
 
 
-def judge(
-    identity: CellIdentity,
-    outcome: Outcome,
-    test_result: str,
-    evidence: Evidence,
-    announcement: Announcement,
-) -> Judgement:
-    """Give a cell's verdict.
+def judge_end(identity: CellIdentity, outcome: Outcome, evidence: Evidence) -> Judgement:
+    """Give the verdict of a cell whose process ended without announcing it."""
+    verdict, code = _ENDS[outcome.end.value]
+    if evidence.mismatches:
+        return Judgement(verdict, findings.wrong_abi(evidence.mismatches[0]))
+    # A case that made a look-up fail on purpose knows what a crash means, unless it is inside a call.
+    if verdict is Verdict.CRASHED and identity.declared and evidence.injected and not evidence.last_call:
+        code = identity.declared
+    return Judgement(verdict, findings.unannounced_end(code, outcome, evidence))
 
-    ``test_result`` is what the test itself reported: ``passed``, ``failed`` or ``skipped``. Evidence
-    outranks it: a call with the wrong parameter list fails a cell whose test passed.
+
+_ENDS = {
+    "timed-out": (Verdict.HUNG, Code.HANG),
+    "signalled": (Verdict.CRASHED, Code.CRASH),
+    "exited": (Verdict.CRASHED, Code.SILENT_EXIT),
+}
+
+
+def judge(identity: CellIdentity, evidence: Evidence, said: Testimony) -> Judgement:
+    """Give the verdict of a cell that finished.
+
+    Evidence outranks what the test reported: a call with the wrong parameter list fails a cell whose test
+    passed, and so does a path that nobody announced.
     """
-    ended = outcome.end.value
-    mismatch = findings.wrong_abi(evidence.mismatches[0]) if evidence.mismatches else None
-    if ended == "timed-out":
-        return Judgement(Verdict.HUNG, mismatch or findings.hang(outcome, evidence))
-    if ended == "signalled":
-        return Judgement(Verdict.CRASHED, mismatch or findings.crash(outcome, evidence))
-    if ended == "exited":
-        return Judgement(Verdict.CRASHED, mismatch or findings.silent_exit(outcome))
-    if mismatch is not None:
-        return Judgement(Verdict.FAILED, mismatch)
-    if announcement.import_failure is not None:
+    if evidence.mismatches:
+        return Judgement(Verdict.FAILED, findings.wrong_abi(evidence.mismatches[0]))
+    if said.environment_code is not None:
+        return Judgement(Verdict.UNAVAILABLE, findings.driver_too_old(said.environment_code))
+    if said.import_failure is not None:
         name = identity.implementation or "the implementation"
-        return Judgement(Verdict.FAILED, findings.import_error(name, announcement.import_failure))
-    if test_result != "passed":
-        return Judgement(Verdict(test_result))
-    return _judge_path(evidence, announcement)
+        return Judgement(Verdict.FAILED, findings.failed_import(name, said.import_failure))
+    if said.result == "failed":
+        code = said.blamed or _code_of_returns(identity, said) or identity.declared
+        return Judgement(Verdict.FAILED, Finding(code, said.message) if code else None)
+    if said.result == "skipped":
+        return Judgement(Verdict.SKIPPED)
+    return _judge_path(evidence, said)
 
 
-def _judge_path(evidence: Evidence, announcement: Announcement) -> Judgement:
-    """Hold the announced path against the evidence; nothing was announced where nothing was copied."""
-    if not announcement.paths:
+def _code_of_returns(identity: CellIdentity, said: Testimony) -> Code | None:
+    """Recognise a driver older than the call by the codes that only it gives (facts of cudaError_t)."""
+    pairing = identity.pairing
+    if pairing is not None and not pairing.driver_route and {35, 36} & set(said.codes):
+        return Code.NO_DRIVER_GUARD
+    return None
+
+
+def _judge_path(evidence: Evidence, said: Testimony) -> Judgement:
+    """Hold the announced paths against the evidence; nothing was announced where nothing was copied."""
+    if not said.paths:
         return Judgement(Verdict.PASSED)
-    if not evidence.recorded:
+    if not evidence.recorded or evidence.path.value == "unknown":
         return Judgement(Verdict.UNAVAILABLE, findings.no_evidence())
-    if evidence.path.value not in announcement.paths:
-        announced = " or ".join(announcement.paths)
-        return Judgement(Verdict.FAILED, findings.silent_fallback(announced, evidence))
+    if evidence.path.value not in said.paths:
+        return Judgement(Verdict.FAILED, findings.silent_fallback(" or ".join(said.paths), evidence))
     return Judgement(Verdict.PASSED)
 
 
@@ -121,6 +149,7 @@ class Cell:
     signal: str | None
     exit_code: int | None
     seconds: float
+    known_issue: str | None = None
 
     @property
     def verdict(self) -> Verdict:
@@ -131,6 +160,11 @@ class Cell:
     def finding(self) -> Finding | None:
         """The verdict's cause, where there is one."""
         return self.judgement.finding
+
+    @property
+    def platform(self) -> str | None:
+        """The platform that the cell ran on; None for a cell without a pairing."""
+        return self.identity.pairing.platform if self.identity.pairing else None
 
     @property
     def counts_as_failure(self) -> bool:
@@ -148,7 +182,7 @@ class Cell:
             "pairing": pairing.id if pairing else None,
             "runtime": pairing.runtime.describe() if pairing else None,
             "driver": pairing.driver.describe() if pairing else None,
-            "platform": pairing.platform if pairing else None,
+            "platform": self.platform,
             "basis": pairing.basis if pairing else None,
             "verdict": self.verdict.value,
             "phase": self.phase,
@@ -160,7 +194,7 @@ class Cell:
             "exit_code": self.exit_code,
             "rate": None,
             "finding": self.finding.to_json() if self.finding else None,
-            "known_issue": None,
+            "known_issue": self.known_issue,
             "seconds": round(self.seconds, 6),
         }
 
@@ -185,4 +219,5 @@ class Cell:
             signal=data["signal"],
             exit_code=data["exit_code"],
             seconds=data["seconds"],
+            known_issue=data["known_issue"],
         )

@@ -14,19 +14,25 @@ import pytest
 
 from pytest_cudabatch.cells import PAYLOAD
 from pytest_cudabatch.fixtures import EVIDENCE, CellEvidence
-from pytest_cudabatch.interposer import EvidenceFile
+from pytest_cudabatch.interposer import EvidenceFile, parse_injections
 from pytest_cudabatch.plugin import RUN, is_cell, lacks_pairing
-from pytest_cudabatch.run import RUN_VARIABLE, Run
+from pytest_cudabatch.run import RUN_VARIABLE, Run, cell_setting
 
 __all__ = ["identity_of", "take_part"]
 
 WARM_IMPORTS = (
+    "importlib.readers",
     "numpy",
+    "numpy.ctypeslib",
+    "numpy.random",
     "pytest_cudabatch.copies",
     "pytest_cudabatch.cuda",
     "pytest_cudabatch.implementations",
 )
-"""What a cell would import first; paid once, before the fork. None of it opens CUDA."""
+"""What a cell would import first; paid once, before the fork. None of it opens CUDA.
+
+numpy loads its random generators, a dozen extension modules, only when they are first used.
+"""
 
 IDENTITY_MARKER = "cuda_identity"
 
@@ -55,7 +61,8 @@ def identity_of(item: pytest.Item) -> dict[str, str | None]:
         case += "]" if "[" in case.rpartition("::")[2] else ""
     return {
         "case": case,
-        "kind": next((m.kwargs["kind"] for m in item.iter_markers("cuda_cell") if "kind" in m.kwargs), None),
+        "kind": cell_setting(item, "kind"),
+        "finding": cell_setting(item, "finding"),
         "implementation": implementation,
         "pairing": pairing.id if pairing else None,
     }
@@ -65,9 +72,10 @@ class ZygotePlugin:
     """Hooks of a zygote's pytest session."""
 
     @pytest.hookimpl(trylast=True)
-    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+    def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
         """Tell the supervisor what each cell is, by a marker that travels with the item."""
-        items[:] = [item for item in items if not lacks_pairing(item)]
+        run = config.stash[RUN]
+        items[:] = [item for item in items if not lacks_pairing(item) and run.includes(item)]
         for item in items:
             if is_cell(item):
                 item.add_marker(getattr(pytest.mark, IDENTITY_MARKER)(**identity_of(item)))
@@ -79,5 +87,7 @@ class ZygotePlugin:
         slot = payload["slot"]
         assert isinstance(slot, int)
         file = EvidenceFile.open(Path(str(payload["evidence"])))
+        if (injections := item.config.stash[RUN].injections) is not None:
+            file.request(slot, parse_injections(injections))
         file.claim(slot)
         item.config.stash[EVIDENCE] = CellEvidence(file, slot)

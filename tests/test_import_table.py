@@ -13,11 +13,12 @@ import pytest_cudabatch
 PACKAGE = Path(pytest_cudabatch.__file__).parent
 NAME = PACKAGE.name
 
-LEAVES = frozenset({"abi", "errors", "native"})
+LEAVES = frozenset({"abi", "errors", "finding_codes", "native"})
 DIRECT = {
     "abi": {"errors"},
     "errors": set(),
     "native": {"errors"},
+    "finding_codes": set(),
     "runtimes": set(),
     "pairings": {"runtimes"},
     "cells": set(),

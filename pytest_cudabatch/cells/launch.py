@@ -38,7 +38,7 @@ _LIKE_THE_PYTEST_SCRIPT = (
     "if sys.path[0] == '': del sys.path[0]\n"
     "runpy.run_module('pytest', run_name='__main__', alter_sys=True)\n"
 )
-"""Starts pytest without the current directory on sys.path, where a checkout would shadow what is installed."""
+"""Starts pytest without the current directory on sys.path, where a checkout would shadow the package."""
 
 _ANSWER_LIMIT = 30.0
 """Seconds for an answer of a zygote that has started: a fork, or reaping what a test left behind."""
@@ -51,8 +51,8 @@ _END_LIMIT = 10.0
 class Environment:
     """What a zygote is started with: everything that must be set before exec.
 
-    ``arguments`` are pytest's, ``variables`` are added to the caller's environment. ``directory`` is where it
-    starts; its modules can be imported, as under ``python -m pytest``, only if ``imports_directory`` says so.
+    ``arguments`` are pytest's, ``variables`` are added to the caller's environment. ``directory`` is where
+    it starts; its modules can be imported, as under ``python -m pytest``, only if ``imports_directory``.
     """
 
     name: str

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from pytest_cudabatch import BatchCopy, EvidenceReader, PlanMaker, Runtime
 
 
-@pytest.mark.cuda_cell(kind="F1")
+@pytest.mark.cuda_cell(kind="F1", tier="smoke")
 def test_callee_receives_what_the_caller_passed(
     batch_copy: BatchCopy,
     copy_plan: PlanMaker,

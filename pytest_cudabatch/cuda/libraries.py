@@ -15,15 +15,13 @@ class LibraryError(CudaBatchError):
     """A CUDA library could not be loaded, or another file than the wanted one answers to its name."""
 
 
-class _SymbolOrigin(ctypes.Structure):
-    """Dl_info of dladdr(3)."""
+class _LoadedObject(ctypes.Structure):
+    """The public head of struct link_map of <link.h>."""
 
-    _fields_ = (
-        ("file", ctypes.c_char_p),
-        ("base", ctypes.c_void_p),
-        ("symbol", ctypes.c_char_p),
-        ("address", ctypes.c_void_p),
-    )
+    _fields_ = (("base", ctypes.c_void_p), ("file", ctypes.c_char_p))
+
+
+_LINK_MAP = 2  # RTLD_DI_LINKMAP of <dlfcn.h>
 
 
 def load(path: Path, *, visible: bool) -> ctypes.CDLL:
@@ -38,17 +36,16 @@ def load(path: Path, *, visible: bool) -> ctypes.CDLL:
         raise LibraryError(f"cannot load {path}: {error}") from error
 
 
-def loaded_file(name: str, symbol: str) -> Path | None:
+def loaded_file(name: str) -> Path | None:
     """Return the file of the loaded library that answers to the SONAME ``name``, or None.
 
-    ``symbol`` is any function that the library exports. Nothing gets loaded.
+    Nothing gets loaded. The loader's own record is asked and not the address of a function, which an
+    interposer may have replaced.
     """
     try:
         library = ctypes.CDLL(name, mode=os.RTLD_NOLOAD | os.RTLD_NOW)
     except OSError:
         return None
-    origin = _SymbolOrigin()
-    dladdr = ctypes.CDLL(None).dladdr
-    dladdr.argtypes = (ctypes.c_void_p, ctypes.POINTER(_SymbolOrigin))
-    found = dladdr(ctypes.cast(getattr(library, symbol), ctypes.c_void_p), ctypes.byref(origin))
-    return Path(os.fsdecode(origin.file)) if found and origin.file else None
+    loaded = ctypes.POINTER(_LoadedObject)()
+    failed = ctypes.CDLL(None).dlinfo(ctypes.c_void_p(library._handle), _LINK_MAP, ctypes.byref(loaded))
+    return None if failed else Path(os.fsdecode(loaded.contents.file))

@@ -43,9 +43,9 @@ class Runtime:
         """
         if driver is not None:
             load(driver, visible=False)
-            _prove(driver, "libcuda.so.1", "cuInit")
+            _prove(driver, "libcuda.so.1")
         runtime = cls(path, load(path, visible=True))
-        _prove(path, f"libcudart.so.{runtime.version.major}", "cudaRuntimeGetVersion")
+        _prove(path, f"libcudart.so.{runtime.version.major}")
         return runtime
 
     @property
@@ -142,9 +142,9 @@ class Runtime:
         return address.value or 0
 
 
-def _prove(wanted: Path, soname: str, symbol: str) -> None:
+def _prove(wanted: Path, soname: str) -> None:
     """Raise LibraryError unless ``wanted`` is the file that answers to ``soname`` in this process."""
-    actual = loaded_file(soname, symbol)
+    actual = loaded_file(soname)
     if actual is None:
         raise LibraryError(
             f"{wanted} was loaded, but nothing answers to the name {soname}: its SONAME differs"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pytest_cudabatch.pairings.classes import one_of_each_class
+from pytest_cudabatch.pairings.known_issues import KnownIssue, load_known_issues
 from pytest_cudabatch.pairings.matrix import (
     Matrix,
     device_pairings,
@@ -15,14 +17,17 @@ from pytest_cudabatch.pairings.selection import Selection, select
 __all__ = [
     "Basis",
     "DriverEntry",
+    "KnownIssue",
     "Matrix",
     "Pairing",
     "Platform",
     "RuntimeEntry",
     "Selection",
     "device_pairings",
+    "load_known_issues",
     "load_matrix",
     "no_driver_pairings",
+    "one_of_each_class",
     "select",
     "simulated_pairings",
 ]

@@ -1,0 +1,32 @@
+"""The finding codes: a leaf, so that tests, verdicts and reports share one list."""
+
+from __future__ import annotations
+
+import enum
+
+__all__ = ["Code"]
+
+
+class Code(enum.Enum):
+    """Every finding code of this version; the value is the name used in reports."""
+
+    WRONG_ABI = "wrong-abi"
+    LOOKUP_UNCHECKED = "lookup-unchecked"
+    NO_DRIVER_GUARD = "no-driver-guard"
+    SILENT_FALLBACK = "silent-fallback"
+    UNCHECKED_RETURN = "unchecked-return"
+    MASKED_ERROR = "masked-error"
+    ERROR_LEFT_BEHIND = "error-left-behind"
+    LEGACY_STREAM = "legacy-stream"
+    BAD_ADDRESS = "bad-address"
+    ZERO_SIZE = "zero-size"
+    ATTRIBUTES = "attributes"
+    GUARD_OVERRUN = "guard-overrun"
+    WRONG_BYTES = "wrong-bytes"
+    CRASH = "crash"
+    HANG = "hang"
+    SILENT_EXIT = "silent-exit"
+    IMPORT_ERROR = "import-error"
+    MISSING_SYMBOL = "missing-symbol"
+    DRIVER_TOO_OLD = "driver-too-old"
+    NO_EVIDENCE = "no-evidence"

@@ -91,20 +91,20 @@ static size_t attributes_end(const struct batch *batch, size_t index)
     return index + 1 < batch->attribute_count ? batch->first_copies[index + 1] : batch->count;
 }
 
-static size_t bytes_read_during_call(const struct batch *batch)
+static size_t bytes_read_during_call(const struct batch *batch, const struct work *work)
 {
     size_t total = 0;
     for (size_t index = 0; index < batch->attribute_count; index++)
         if (batch->attributes[index].source_access_order == ORDER_DURING_API_CALL)
             for (size_t copy = batch->first_copies[index]; copy < attributes_end(batch, index); copy++)
-                total += batch->sizes[copy];
+                total += work->batch.copies[copy].size;
     return total;
 }
 
 /* Order DURING_API_CALL: the source is read now, and is the caller's again when the call returns. */
 static int read_during_call(const struct batch *batch, struct work *work)
 {
-    size_t total = bytes_read_during_call(batch);
+    size_t total = bytes_read_during_call(batch, work);
     if (total == 0)
         return CUDA_OK;
     char *staging = malloc(total);

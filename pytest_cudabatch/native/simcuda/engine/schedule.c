@@ -78,8 +78,11 @@ static struct stream *next_stream(void)
     return chosen;
 }
 
-static void remove_stream(struct stream *stream)
+/* Frees a stream that the program has destroyed, once its work is done and nobody waits for it. */
+static void remove_if_over(struct stream *stream)
 {
+    if (!stream->closed || stream->first != NULL || stream->waiters != 0)
+        return;
     struct stream **link = &streams;
     while (*link != stream)
         link = &(*link)->next;
@@ -107,8 +110,7 @@ static void finish(struct stream *stream)
     if (stream->first == NULL)
         stream->last = NULL;
     work_free(work);
-    if (stream->closed && stream->first == NULL)
-        remove_stream(stream);
+    remove_if_over(stream);
     pthread_cond_broadcast(&work_finished);
     if (worker_runs)
         pthread_cond_signal(&work_arrived);
@@ -219,15 +221,21 @@ int schedule_submit(struct stream *stream, struct work *work)
     return CUDA_OK;
 }
 
-/* A waiting thread runs what is ready in its stream itself: cheaper than to wake the worker for it. */
+/*
+ * A waiting thread runs what is ready in its stream itself: cheaper than to wake the worker for it. Another
+ * thread may destroy the stream meanwhile; after this the stream may be gone.
+ */
 static void wait_for_ticket(struct stream *stream, uint64_t ticket)
 {
+    stream->waiters++;
     while (stream->finished < ticket) {
         if (ready(stream))
             run_first(stream);
         else
             pthread_cond_wait(&work_finished, &lock);
     }
+    stream->waiters--;
+    remove_if_over(stream);
 }
 
 void schedule_run(struct stream *stream, struct work *work)
@@ -238,8 +246,9 @@ void schedule_run(struct stream *stream, struct work *work)
 
 void schedule_wait_stream(struct stream *stream)
 {
+    bool is_legacy = stream->kind == STREAM_IS_LEGACY;
     wait_for_ticket(stream, stream->submitted);
-    if (stream->kind != STREAM_IS_LEGACY)
+    if (!is_legacy)
         return;
     uint64_t ticket = last_ticket;
     while (older_work(STREAM_IS_BLOCKING, ticket + 1))
@@ -281,6 +290,5 @@ void schedule_add(struct stream *stream)
 void schedule_close(struct stream *stream)
 {
     stream->closed = true;
-    if (stream->first == NULL)
-        remove_stream(stream);
+    remove_if_over(stream);
 }

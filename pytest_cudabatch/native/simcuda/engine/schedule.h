@@ -75,7 +75,8 @@ struct stream {
     uint64_t submitted;         /* ticket of the newest work */
     uint64_t finished;          /* ticket of the newest finished work */
     bool busy;                  /* some thread runs `first` */
-    bool closed;                /* destroyed by the program: freed when the queue is empty */
+    unsigned waiters;           /* threads in wait_for_ticket */
+    bool closed;                /* destroyed by the program: freed when nobody needs it any more */
     struct capture *capture;    /* what takes the work instead of the queue, or NULL; see capture.h */
 };
 

@@ -86,7 +86,7 @@ class Summary:
         yield from self._totals()
 
     def _matrix(self, implementation: str | None, cells: Sequence[Cell]) -> Iterator[RenderableType]:
-        """Draw runtimes by drivers: the worst verdict of each pairing's cells, and the path taken."""
+        """Draw runtimes by drivers: the worst verdict of each pairing's cells, and the usual path."""
         from rich.table import Table  # noqa: PLC0415
         from rich.text import Text  # noqa: PLC0415
 
@@ -117,8 +117,8 @@ class Summary:
             return Text(".", style="bright_black")
         worst = min((cell.verdict for cell in cells), key=WORST_FIRST.index)
         glyph, letter, colour = GLYPHS[worst]
-        paths = "/".join(sorted({cell.path for cell in cells} - {"none"})) if with_path else ""
-        return Text(f"{glyph if self.unicode else letter} {paths}".rstrip(), style=colour)
+        path = _usual_path(cells) if with_path else ""
+        return Text(f"{glyph if self.unicode else letter} {path}".rstrip(), style=colour)
 
     def _paragraphs(self) -> Iterator[str]:
         """One paragraph per cause, however many pairings share it."""
@@ -161,6 +161,12 @@ class Summary:
             cell.identity.pairing and cell.identity.pairing.platform == "device" for cell in self.cells
         ):
             yield "device cells: 0 (nothing here ran on a GPU)"
+
+
+def _usual_path(cells: Sequence[Cell]) -> str:
+    """Return the path that most cells took; some take another by design, as on the default stream."""
+    paths = Counter(cell.path for cell in cells if cell.path != "none")
+    return paths.most_common(1)[0][0] if paths else ""
 
 
 def _count(cells: Sequence[Cell], noun: str) -> str:

@@ -45,7 +45,7 @@ class Trial:
         ``collected`` is the item as its zygote knows it; a failure that is one of ``known_issues`` is
         reported as an expected one.
         """
-        ended = None if self.outcome.finished else judge_end(self.identity, self.outcome, self.evidence)
+        ended = None if self.outcome.finished else judge_end(self.outcome, self.evidence)
         reports = complete_reports(
             self.outcome,
             collected,

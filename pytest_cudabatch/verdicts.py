@@ -72,15 +72,22 @@ class Judgement:
     finding: Finding | None = None
 
 
-def judge_end(identity: CellIdentity, outcome: Outcome, evidence: Evidence) -> Judgement:
+def judge_end(outcome: Outcome, evidence: Evidence) -> Judgement:
     """Give the verdict of a cell whose process ended without announcing it."""
     verdict, code = _ENDS[outcome.end.value]
     if evidence.mismatches:
         return Judgement(verdict, findings.wrong_abi(evidence.mismatches[0]))
-    # A case that made a look-up fail on purpose knows what a crash means, unless it is inside a call.
-    if verdict is Verdict.CRASHED and identity.declared and evidence.injected and not evidence.last_call:
-        code = identity.declared
+    if code is Code.CRASH and _called_nothing(evidence):
+        code = Code.LOOKUP_UNCHECKED
     return Judgement(verdict, findings.unannounced_end(code, outcome, evidence))
+
+
+def _called_nothing(evidence: Evidence) -> bool:
+    """Whether a crash is the call of a function that a look-up did not give.
+
+    The look-up was refused, nothing was copied another way, and the crash is inside no recorded call.
+    """
+    return bool(evidence.refused_lookups()) and not evidence.per_copy_count and not evidence.last_call
 
 
 _ENDS = {

@@ -26,4 +26,4 @@ def test_entries_without_bytes(
 def test_nothing_to_copy(batch_copy: BatchCopy, copy_plan: PlanMaker, cuda_stream: int, count: int) -> None:
     """No entries, or none with bytes: success, and no byte is written."""
     plan = copy_plan("h2d", "uniform", count, empty=1.0)
-    batch_copy.check(plan, cuda_stream, announce=("none",))
+    batch_copy.check(plan, cuda_stream, announce=("none", "fallback"))

@@ -187,6 +187,12 @@ class Site:
         return _BATCH.fullmatch(self.function) is not None
 
 
+def _is_under_test(file: str) -> bool:
+    """Whether a caller is neither a libcudart nor a libcuda, judged by its file's name."""
+    name = PurePath(file).name
+    return not (_RUNTIME.match(name) or _DRIVER.fullmatch(name))
+
+
 def parameters_taken(function: str, callee: MappedObject) -> int | None:
     """How many parameters the called batch function has: by its owner's version, or by its driver name."""
     match = _BATCH.fullmatch(function)
@@ -220,6 +226,14 @@ class Evidence:
     def batch_calls(self) -> tuple[Call, ...]:
         """Return the batch calls of the code under test, in order, as far as they are kept in full."""
         return tuple(call for call in self.calls if call.under_test and call.is_batch)
+
+    def refused_lookups(self) -> tuple[Lookup, ...]:
+        """Return the look-ups of a batch function by the code under test that failed or gave NULL."""
+        return tuple(
+            lookup
+            for lookup in self.lookups
+            if lookup.found is None and _BATCH.fullmatch(lookup.name) and _is_under_test(lookup.caller.file)
+        )
 
     @property
     def batch_count(self) -> int:

@@ -21,7 +21,7 @@ from pytest_cudabatch.fixtures import (
 )
 from pytest_cudabatch.interposer import Evidence
 from pytest_cudabatch.pairings import KnownIssue
-from pytest_cudabatch.verdicts import Cell, CellIdentity, Judgement, Testimony, Verdict, judge, judge_end
+from pytest_cudabatch.verdicts import Cell, CellIdentity, Judgement, Account, Verdict, judge, judge_end
 
 __all__ = ["CELL_ATTRIBUTE", "Trial"]
 
@@ -54,7 +54,7 @@ class Trial:
             nodeid=item.nodeid,
             location=item.location,
         )
-        judgement = ended or judge(self.identity, self.evidence, _testimony(reports))
+        judgement = ended or judge(self.identity, self.evidence, _account(reports))
         if ended is None:
             _overrule(reports, judgement)
         issue = self._known_issue(item, judgement, known_issues)
@@ -119,11 +119,11 @@ def _properties(cell: Cell) -> Iterator[tuple[str, object]]:
         yield "cudabatch_finding", cell.finding.code.value
 
 
-def _testimony(reports: Sequence[pytest.TestReport]) -> Testimony:
+def _account(reports: Sequence[pytest.TestReport]) -> Account:
     """Read what the child said of itself from the user properties of its last report."""
     told = {name: [str(v) for n, v in reports[-1].user_properties if n == name] for name in TOLD}
     blamed, environment = told[BLAMED_FINDING], told[ENVIRONMENT_CODE]
-    return Testimony(
+    return Account(
         result=_test_result(reports),
         message=next((_message(report) for report in reports if report.failed), ""),
         paths=tuple(told[ANNOUNCED_PATH]),

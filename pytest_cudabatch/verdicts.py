@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pytest_cudabatch.cells import Outcome
     from pytest_cudabatch.interposer import Evidence
 
-__all__ = ["Cell", "CellIdentity", "Judgement", "Testimony", "Verdict", "judge", "judge_end"]
+__all__ = ["Cell", "CellIdentity", "Judgement", "Account", "Verdict", "judge", "judge_end"]
 
 
 class Verdict(enum.Enum):
@@ -46,7 +46,7 @@ class CellIdentity:
 
 
 @dataclass(frozen=True)
-class Testimony:
+class Account:
     """What the child said of itself before it ended, and what its test came to.
 
     ``result`` is ``passed``, ``failed`` or ``skipped``, and ``message`` the failure's. ``paths`` are the
@@ -97,7 +97,7 @@ _ENDS = {
 }
 
 
-def judge(identity: CellIdentity, evidence: Evidence, said: Testimony) -> Judgement:
+def judge(identity: CellIdentity, evidence: Evidence, said: Account) -> Judgement:
     """Give the verdict of a cell that finished.
 
     Evidence outranks what the test reported: a call with the wrong parameter list fails a cell whose test
@@ -118,7 +118,7 @@ def judge(identity: CellIdentity, evidence: Evidence, said: Testimony) -> Judgem
     return _judge_path(evidence, said)
 
 
-def _code_of_returns(identity: CellIdentity, said: Testimony) -> Code | None:
+def _code_of_returns(identity: CellIdentity, said: Account) -> Code | None:
     """Recognise a driver older than the call by the codes that only it gives (facts of cudaError_t)."""
     pairing = identity.pairing
     if pairing is not None and not pairing.driver_route and {35, 36} & set(said.codes):
@@ -126,7 +126,7 @@ def _code_of_returns(identity: CellIdentity, said: Testimony) -> Code | None:
     return None
 
 
-def _judge_path(evidence: Evidence, said: Testimony) -> Judgement:
+def _judge_path(evidence: Evidence, said: Account) -> Judgement:
     """Hold the announced paths against the evidence; nothing was announced where nothing was copied."""
     if not said.paths:
         return Judgement(Verdict.PASSED)

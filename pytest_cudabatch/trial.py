@@ -21,7 +21,7 @@ from pytest_cudabatch.fixtures import (
 )
 from pytest_cudabatch.interposer import Evidence
 from pytest_cudabatch.pairings import KnownIssue
-from pytest_cudabatch.verdicts import Cell, CellIdentity, Judgement, Account, Verdict, judge, judge_end
+from pytest_cudabatch.verdicts import Account, Cell, CellIdentity, Judgement, Verdict, judge, judge_end
 
 __all__ = ["CELL_ATTRIBUTE", "Trial"]
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pytest_cudabatch.cells import Outcome
     from pytest_cudabatch.interposer import Evidence
 
-__all__ = ["Cell", "CellIdentity", "Judgement", "Account", "Verdict", "judge", "judge_end"]
+__all__ = ["Account", "Cell", "CellIdentity", "Judgement", "Verdict", "judge", "judge_end"]
 
 
 class Verdict(enum.Enum):

@@ -13,7 +13,7 @@ from pytest_cudabatch.finding_codes import Code
 from pytest_cudabatch.findings import HINTS
 from pytest_cudabatch.interposer import Call, Evidence, Location, Lookup, Owner, Site
 from pytest_cudabatch.pairings import DriverEntry, Pairing, RuntimeEntry
-from pytest_cudabatch.verdicts import Cell, CellIdentity, Judgement, Account, Verdict, judge, judge_end
+from pytest_cudabatch.verdicts import Account, Cell, CellIdentity, Judgement, Verdict, judge, judge_end
 
 LIBRARY, RUNTIME = "/site/libmine.so", "/cuda/libcudart.so.12"
 NOTHING = Evidence(True, 0, (), (), (), (), ())

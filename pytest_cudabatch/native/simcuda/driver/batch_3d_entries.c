@@ -1,9 +1,10 @@
 /*
  * The 3D batch call's two ABIs: five parameters (12.8), with failIdx, and four (13.0).
  *
- * All of them fit in registers, so the wrong arity does not crash. It puts a pointer in the place of the
- * flags, which must be 0: both ways round the answer is CUDA_INVALID_VALUE, with nothing touched, and so the
- * flags come first here.
+ * All of them fit in registers. The wrong arity puts a pointer in the place of the flags, which must be 0, so
+ * that it is CUDA_INVALID_VALUE with nothing touched, unless the stream faults, which is read before: with one
+ * argument too many the flags' 0 is a NULL stream, with one too few it is whatever the caller's fifth
+ * register holds. Measured: SIGSEGV for a word there that is no address, CUDA_INVALID_VALUE for another.
  */
 #include "../engine/copies.h"
 
@@ -12,21 +13,24 @@
 #include "state.h"
 
 #if SIM_DRIVER_OWN >= FIRST_VERSION_WITH_BATCH
-/* Assumed: a NULL stream is refused, with failIdx untouched, as by the flat call. */
+/* failIdx stays untouched for a NULL stream, as in the flat call, and under capture, unlike there. */
 static int copy_3d(size_t count, const struct copy_3d *operations, size_t *fail_index, unsigned long long flags,
                    void *handle, enum null_stream null_stream)
 {
     struct stream *stream;
-    size_t failed;
+    size_t failed = SIZE_MAX;
     int code = driver_ready();
     if (code != CUDA_OK)
         return code;
-    if (flags != 0 || (handle == STREAM_NULL && null_stream == NULL_IS_LEGACY))
+    if (handle == STREAM_NULL && null_stream == NULL_IS_LEGACY)
         return CUDA_INVALID_VALUE;
     code = batch_stream(handle, null_stream, &stream);
-    if (code != CUDA_OK)
-        return code;
-    code = copy_batch_3d(stream, operations, count, &failed);
+    if (code == CUDA_OK && flags != 0)
+        return CUDA_INVALID_VALUE;
+    if (code == CUDA_OK && copy_is_barred_by_capture(stream))
+        return CUDA_CAPTURE_UNSUPPORTED;
+    if (code == CUDA_OK)
+        code = copy_batch_3d(stream, operations, count, &failed);
     if (fail_index != NULL)
         *fail_index = failed;
     return code;
@@ -51,7 +55,7 @@ int cuMemcpy3DBatchAsync_v2(size_t count, const struct copy_3d *operations, unsi
     return copy_3d(count, operations, NULL, flags, stream, NULL_IS_LEGACY);
 }
 
-/* Assumed: a NULL stream is refused here too, as by the flat call's v2 twin. */
+/* A NULL stream is refused here too, as by the flat call's v2 twin. */
 int cuMemcpy3DBatchAsync_v2_ptsz(size_t count, const struct copy_3d *operations, unsigned long long flags, void *stream)
 {
     return copy_3d(count, operations, NULL, flags, stream, NULL_IS_LEGACY);

@@ -24,7 +24,7 @@ static int batch_with_fail_index(const struct batch *batch, size_t *fail_index, 
                                  enum null_stream null_stream)
 {
     struct stream *stream;
-    size_t failed;
+    size_t failed = SIZE_MAX;
     int code = driver_ready();
     if (code != CUDA_OK)
         return code;
@@ -32,9 +32,8 @@ static int batch_with_fail_index(const struct batch *batch, size_t *fail_index, 
     if (handle == STREAM_NULL && null_stream == NULL_IS_LEGACY)
         return CUDA_INVALID_VALUE; /* failIdx stays untouched, unlike for STREAM_LEGACY */
     code = batch_stream(handle, null_stream, &stream);
-    if (code != CUDA_OK)
-        return code;
-    code = copy_batch(stream, batch, &failed);
+    if (code == CUDA_OK)
+        code = copy_batch(stream, batch, &failed);
     if (fail_index != NULL)
         *fail_index = failed;
     return code;

@@ -1,9 +1,9 @@
 /*
  * cuGetProcAddress in its two forms: with four parameters (11.3) and with a status as fifth (12.0).
  *
- * A version above the driver's is CUDA_INVALID_VALUE (header of 13.x). An unknown name, or one that is
- * newer than the version asked for, is CUDA_NOT_FOUND (assumed from real drivers; the header promises
- * success and NULL, so callers have to handle both). The pointer is NULL with every error.
+ * A version above the driver's is CUDA_INVALID_VALUE. An unknown name, or one that is newer than the version
+ * asked for, is success and NULL, and only the status says why (both measured, rows lookup-* of
+ * matrix/contract.toml). Assumed: the form without a status does the same.
  */
 #include <stdbool.h>
 #include <string.h>
@@ -44,7 +44,7 @@ int cuGetProcAddress_v2(const char *name, void **function, int version, uint64_t
     if (version > driver_version())
         return CUDA_INVALID_VALUE;
     if (found == NULL)
-        return CUDA_NOT_FOUND;
+        return CUDA_OK;
     bool per_thread = flags == LOOKUP_PER_THREAD_STREAM && found->per_thread != NULL;
     *function = (void *)(per_thread ? found->per_thread : found->legacy);
     return CUDA_OK;

@@ -1,8 +1,8 @@
 /*
  * The batch call's contract: its checks, in the order that their answers show, and the work it becomes.
  *
- * Source of the answers: measured on driver 580.159.04 (CUDA 13.0) with runtimes 12.9 and 13.0, where a
- * comment does not say `assumed` or `header`.
+ * Source of the answers: matrix/contract.toml, measured on driver 580.159.04 (CUDA 13.0) with runtimes 12.8
+ * to 13.5, where a comment does not say `assumed` or `header`.
  */
 #include "copies.h"
 
@@ -19,7 +19,7 @@ static bool hint_is_valid(const struct memory_location *hint)
     return hint->type != LOCATION_DEVICE || (hint->id >= 0 && hint->id < DEVICE_COUNT);
 }
 
-static bool attributes_are_valid(const struct copy_attributes *attributes)
+bool copy_attributes_are_valid(const struct copy_attributes *attributes)
 {
     return attributes->source_access_order >= ORDER_STREAM && attributes->source_access_order <= ORDER_ANY &&
            attributes->flags <= COPY_FLAG_PREFER_OVERLAP_WITH_COMPUTE && hint_is_valid(&attributes->source_hint) &&
@@ -37,7 +37,7 @@ static bool attribute_list_is_valid(const struct batch *batch)
         size_t first = batch->first_copies[index];
         if (first >= batch->count || (index > 0 && first <= batch->first_copies[index - 1]))
             return false;
-        if (!attributes_are_valid(&batch->attributes[index]))
+        if (!copy_attributes_are_valid(&batch->attributes[index]))
             return false;
     }
     return true;
@@ -70,13 +70,14 @@ static bool copy_is_valid(cuda_address destination, cuda_address source, size_t 
     return true;
 }
 
-/* Fills the work's copies, or says which one is at fault. */
+/* Fills the work's copies up to the one at fault, if one is: the work then consists of those before it. */
 static int translate(const struct batch *batch, struct work *work, size_t *failed)
 {
     for (size_t index = 0; index < batch->count; index++) {
         cuda_address destination = batch->destinations[index], source = batch->sources[index];
         if (!copy_is_valid(destination, source, batch->sizes[index])) {
             *failed = index;
+            work->batch.count = index;
             return CUDA_INVALID_VALUE;
         }
         work->batch.copies[index] =
@@ -85,10 +86,11 @@ static int translate(const struct batch *batch, struct work *work, size_t *faile
     return CUDA_OK;
 }
 
-/* The copy behind the last one that attributes[index] applies to. */
-static size_t attributes_end(const struct batch *batch, size_t index)
+/* The copy behind the last one of the work that attributes[index] applies to. */
+static size_t attributes_end(const struct batch *batch, const struct work *work, size_t index)
 {
-    return index + 1 < batch->attribute_count ? batch->first_copies[index + 1] : batch->count;
+    size_t end = index + 1 < batch->attribute_count ? batch->first_copies[index + 1] : batch->count;
+    return end < work->batch.count ? end : work->batch.count;
 }
 
 static size_t bytes_read_during_call(const struct batch *batch, const struct work *work)
@@ -96,7 +98,7 @@ static size_t bytes_read_during_call(const struct batch *batch, const struct wor
     size_t total = 0;
     for (size_t index = 0; index < batch->attribute_count; index++)
         if (batch->attributes[index].source_access_order == ORDER_DURING_API_CALL)
-            for (size_t copy = batch->first_copies[index]; copy < attributes_end(batch, index); copy++)
+            for (size_t copy = batch->first_copies[index]; copy < attributes_end(batch, work, index); copy++)
                 total += work->batch.copies[copy].size;
     return total;
 }
@@ -114,7 +116,7 @@ static int read_during_call(const struct batch *batch, struct work *work)
     for (size_t index = 0; index < batch->attribute_count; index++) {
         if (batch->attributes[index].source_access_order != ORDER_DURING_API_CALL)
             continue;
-        for (size_t at = batch->first_copies[index]; at < attributes_end(batch, index); at++) {
+        for (size_t at = batch->first_copies[index]; at < attributes_end(batch, work, index); at++) {
             struct copy *copy = &work->batch.copies[at];
             memcpy(staging, copy->from, copy->size);
             copy->from = staging;
@@ -124,15 +126,21 @@ static int read_during_call(const struct batch *batch, struct work *work)
     return CUDA_OK;
 }
 
-static int prepare(const struct batch *batch, struct work *work, size_t *failed)
+/* Queues what is in the work; without the memory for that the work is gone. */
+static int submit(struct stream *stream, const struct batch *batch, struct work *work)
 {
+    int code = read_during_call(batch, work);
+    if (code != CUDA_OK || work->batch.count == 0) {
+        work_free(work);
+        return code;
+    }
     engine_lock();
-    int code = translate(batch, work, failed);
+    code = schedule_submit(stream, work);
     engine_unlock();
-    return code == CUDA_OK ? read_during_call(batch, work) : code;
+    return code;
 }
 
-static bool is_capturing(const struct stream *stream)
+bool copy_is_barred_by_capture(const struct stream *stream)
 {
     engine_lock();
     bool capturing = stream->capture != NULL;
@@ -145,20 +153,16 @@ int copy_batch(struct stream *stream, const struct batch *batch, size_t *failed)
     *failed = SIZE_MAX;
     if (stream->kind == STREAM_IS_LEGACY)
         return CUDA_INVALID_VALUE;
-    if (is_capturing(stream)) /* assumed to come before the checks of the arguments */
+    if (copy_is_barred_by_capture(stream)) /* assumed to come before the checks of the arguments */
         return CUDA_CAPTURE_UNSUPPORTED;
     if (!arguments_are_valid(batch))
         return CUDA_INVALID_VALUE;
     struct work *work = work_create_copies(batch->count);
     if (work == NULL)
         return CUDA_OUT_OF_MEMORY;
-    int code = prepare(batch, work, failed);
-    if (code != CUDA_OK) {
-        work_free(work);
-        return code;
-    }
     engine_lock();
-    code = schedule_submit(stream, work);
+    int code = translate(batch, work, failed);
     engine_unlock();
-    return code;
+    int submitted = submit(stream, batch, work); /* what comes before a copy at fault is done (measured) */
+    return code != CUDA_OK ? code : submitted;
 }

@@ -1,8 +1,9 @@
 /*
  * The 3D batch call: every box is written out as its rows, and the rows are a batch; see batch.c.
  *
- * Source: the words of cuda.h on cuMemcpy3DBatchAsync. Measured (driver 580.159.04) were the valid call and
- * the wrong arity. Assumed: which operation an error names, and that an attribute out of range names none.
+ * Source: the words of cuda.h on cuMemcpy3DBatchAsync, and the 3D answers of matrix/contract.toml (driver
+ * 580.159.04). An order that there is not names its operation, unlike in the flat call. Assumed: so do flags
+ * and hints, and extents and pitches.
  */
 #include <stdlib.h>
 
@@ -53,10 +54,19 @@ static bool operand_is_valid(const struct copy_operand *operand, const struct co
            memory_standing(operand->pointer.address, span, &region) != STANDING_ASTRIDE;
 }
 
+static struct copy_attributes attributes_of(const struct copy_3d *operation)
+{
+    return (struct copy_attributes){operation->source_access_order, operation->source.pointer.hint,
+                                    operation->destination.pointer.hint, operation->flags};
+}
+
+/* Needs the lock. An array operand has no hint; its type is refused before that is looked at. */
 static bool operation_is_valid(const struct copy_3d *operation)
 {
+    struct copy_attributes attributes = attributes_of(operation);
     return operation->width != 0 && operation->height != 0 && operation->depth != 0 &&
-           operand_is_valid(&operation->source, operation) && operand_is_valid(&operation->destination, operation);
+           operand_is_valid(&operation->source, operation) && operand_is_valid(&operation->destination, operation) &&
+           copy_attributes_are_valid(&attributes);
 }
 
 /* Adds up the rows of all operations, or says which of them is at fault. */
@@ -128,9 +138,7 @@ static void write_all(struct rows *rows, const struct copy_3d *operations, size_
     for (size_t index = 0; index < count; index++) {
         const struct copy_3d *operation = &operations[index];
         rows->first_copies[index] = at;
-        rows->attributes[index] = (struct copy_attributes){operation->source_access_order,
-                                                           operation->source.pointer.hint,
-                                                           operation->destination.pointer.hint, operation->flags};
+        rows->attributes[index] = attributes_of(operation);
         at = write_rows(rows, at, operation);
     }
 }

@@ -36,15 +36,21 @@ struct batch {
 
 /*
  * Enqueues a batch and returns a cuda_code, by the answers that real drivers gave. `failed` becomes the
- * index of the copy at fault, SIZE_MAX where no single copy is. Nothing is copied unless all is in order.
+ * index of the copy at fault, SIZE_MAX where no single copy is. The copies before one at fault are made.
  */
 int copy_batch(struct stream *stream, const struct batch *batch, size_t *failed);
 
 /*
  * Enqueues copies of boxes, each as the copies of its rows; `failed` becomes the index of the operation at
- * fault. Answers as copy_batch does (assumed where the operations have a check of their own).
+ * fault, and then nothing is copied (assumed; a batch of one operation was all that was measured).
  */
 int copy_batch_3d(struct stream *stream, const struct copy_3d *operations, size_t count, size_t *failed);
+
+/* Are order, flags and location hints such as there are? */
+bool copy_attributes_are_valid(const struct copy_attributes *attributes);
+
+/* Is the stream being captured, so that a batch, flat or 3D, is CUDA_CAPTURE_UNSUPPORTED? */
+bool copy_is_barred_by_capture(const struct stream *stream);
 
 /* Faults here and now if a page of the host range cannot be read, or written. */
 void copy_probe_source(cuda_address source, size_t size);

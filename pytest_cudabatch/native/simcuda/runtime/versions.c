@@ -19,15 +19,14 @@ int cudaDriverGetVersion(int *version)
     return CUDA_OK;
 }
 
-/* A name that the driver does not know is success and NULL; only the status says why (header). */
+/* A name that the driver does not know is success and NULL; only the status says why (measured). */
 static int look_up(const char *name, void **function, int version, uint64_t flags, int *status)
 {
     const struct driver *driver;
     int code = runtime_ready(&driver);
     if (code != CUDA_OK)
         return record(code);
-    code = driver->get_proc_address(name, function, version, flags, status);
-    return record(code == CUDA_NOT_FOUND ? CUDA_OK : code);
+    return record(driver->get_proc_address(name, function, version, flags, status));
 }
 
 static uint64_t flags_of_twin(uint64_t flags)

@@ -32,7 +32,8 @@ DRIVER_FAULT = "cudabatch/test_bytes.py::test_bytes_match[h2d-mixed-4096]"
 
 
 def reports() -> list[Path]:
-    return sorted(OBSERVED.glob("matrix-*/*.json"))
+    """Return the suite's reports; the other kinds have their own form and their own tests."""
+    return sorted([*OBSERVED.glob("matrix-*/*.json"), *OBSERVED.glob("gate-*/*.json")])
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -71,6 +72,25 @@ def test_what_the_h200_showed(kind: str) -> None:
             assert (cell["verdict"], cell["path"]) == ("passed", "batch"), cell["nodeid"]
         else:
             assert judged(cell) == expected, cell["nodeid"]
+
+
+def test_reference_passes_the_whole_gate_on_the_h200() -> None:
+    cells = read(OBSERVED / "gate-reference" / H200)["cells"]
+    assert {cell["verdict"] for cell in cells} == {"passed"}
+    assert {cell["pairing"] for cell in cells} == {f"cu{version}-d13.0" for version in RUNTIMES}
+    assert {cell["kind"] for cell in cells} >= {
+        "F1",
+        "F2",
+        "F5",
+        "F7",
+        "F8",
+        "F15",
+        "F18",
+        "F19",
+        "F22",
+        "F23",
+        "F26",
+    }
 
 
 def test_the_diagnosis_of_the_original_bug() -> None:

@@ -1,4 +1,4 @@
-"""A result file as a page for people: ``python -m copying.page RESULT.json`` in bench/ prints docs/copies.md."""
+"""A result file as a page: ``python -m copying.page RESULT.json``, run in bench/, prints docs/copies.md."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ __all__ = ["page"]
 HEAD = """\
 # How fast the copies are
 
-Measured by `bench/copies.py` on an {gpu}, driver {driver_release} (CUDA {driver}), runtime {runtime}: one process
-per contender, taking turns on the same plans; all bytes were compared first. Medians of the time until the
-copies were complete, with 95 % bootstrap intervals. Submit times, 99th percentiles and ratios are in
-[the result file](../matrix/observed/copies/{file}). This page is generated from it.
+Measured by `bench/copies.py` on an {gpu}, driver {driver_release} (CUDA {driver}), runtime {runtime}: one
+process per contender, taking turns on the same plans; all bytes were compared first. Medians of the time
+until the copies were complete, with 95 % bootstrap intervals. Submit times, 99th percentiles and ratios
+are in [the result file](../matrix/observed/copies/{file}), from which this page is generated.
 
-`reference` is `cudabatch_dispatch.h`: at most 1,024 copies a call. `batch-unchunked` is one call for all of them,
-run apart, after the others; `per-copy` is a C loop over `cudaMemcpyAsync`.
+`reference` is `cudabatch_dispatch.h`: at most 1,024 copies a call. `batch-unchunked` is one call for all of
+them, run apart, after the others; `per-copy` is a C loop over `cudaMemcpyAsync`.
 """
 
 TAIL = """
 ## What follows
 
-* One unchunked call of 51,828 mixed host-to-device copies crashes in this driver (vLLM issue 49276); in calls of
-  1,024 the same copies are right, and fast.
+* One unchunked call of 51,828 mixed host-to-device copies crashes in this driver (vLLM issue 49276); in
+  calls of 1,024 the same copies are right, and fast.
 * Batches pay: `reference` takes {gain:.2f} of the time of the loop on that plan.
-* The times of large batches come in two modes, about 24 and 40 ms, for every contender that uses the batch call,
-  so intervals are wide; compare inside one run only.
+* The times of large batches come in two modes, about 24 and 40 ms, for every contender that uses the batch
+  call, so intervals are wide; compare inside one run only.
 """
 
 

@@ -8,7 +8,8 @@ __all__ = ["without_runner"]
 
 _RUNNER_FRAME = re.compile(
     r'  File "(?:.*/(?:_pytest|pluggy|pytest|pytest_cudabatch/cells)/'
-    r'|.*/runpy\.py"|<frozen runpy>)'  # a file up to Python 3.10
+    r'|.*/runpy\.py"|<frozen runpy>'  # a file up to Python 3.10
+    r'|<string>")'  # the start of a zygote, outermost of all
 )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 import sys
@@ -10,7 +11,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, get_args
 
-from pytest_cudabatch.abi import CudaVersion
+from pytest_cudabatch.abi import BatchAbi, CudaVersion
 from pytest_cudabatch.contract.answers import Answer
 from pytest_cudabatch.contract.contract import (
     Basis,
@@ -186,7 +187,7 @@ class _Reading:
     ) -> None:
         """Append each question that is never asked of such a runtime."""
         for runtime in runtimes:
-            asked = set(questions_for(CudaVersion.parse(runtime).abi))
+            asked = _asked_of(CudaVersion.parse(runtime).abi)
             self.problems.extend(
                 f"{where}entries: {row} is not put to {entry} with runtime {runtime}"
                 for entry in entries
@@ -202,6 +203,11 @@ class _Reading:
                 pairing = f"runtime {answer.release} on driver {answer.source.driver}"
                 self.problems.append(f"answer: {row}, {entry} with {pairing} is there twice")
             seen.add(key)
+
+
+@functools.cache
+def _asked_of(abi: BatchAbi) -> frozenset[Question]:
+    return frozenset(questions_for(abi))
 
 
 def _is_minor_version(text: str) -> bool:

@@ -142,6 +142,15 @@ def test_valid_from_another_thread(column: Column) -> None:
     assert value_of("batch_from_thread", nine=column.nine, **column.options()) == {"code": 0, "arrived": True}
 
 
+def test_copies_before_a_bad_one_are_made_and_those_behind_it_are_not() -> None:
+    """As driver 580.159.04 does; the second copy has no bytes."""
+    assert value_of("copies_before_a_bad_one", **RUNTIME_12_ON_13.options()) == {
+        "answer": [1, 1],
+        "arrived": [True, False, False],
+        "between": True,
+    }
+
+
 # Wrong ABI ------------------------------------------------------------------------------------------------
 
 

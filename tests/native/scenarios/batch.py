@@ -10,9 +10,10 @@ from functools import partial
 from typing import Any
 
 from batch_cases import CASES
-from simulated import LITTER, UNTOUCHED, Batch, Gate, Process, Words, in_fork, scenario
+from simulated import LITTER, UNTOUCHED, Attributes, Batch, Gate, Process, Words, in_fork, scenario
 
 REPEATS = 20
+STREAM, DURING_API_CALL = 1, 2
 
 
 def batch_function(process: Process, entry: str) -> Callable[..., int]:
@@ -109,6 +110,23 @@ def source_overwritten(process: Process, order: int) -> str:
     gate.open()
     assert process.runtime.cudaDeviceSynchronize() == 0
     return {old: "old", new: "new"}[batch.read(batch.destinations[0], size)]
+
+
+@scenario
+def copies_before_a_bad_one(process: Process) -> dict[str, Any]:
+    """Spoil the second of three copies; the attributes are of the first, the second and the third."""
+    batch = Batch.build(process, copies=3)
+    batch.attributes = [Attributes(order=order) for order in (DURING_API_CALL, STREAM, DURING_API_CALL)]
+    batch.first_copies = [0, 1, 2]
+    blank = batch.read(batch.device, 1)[0]
+    batch.sizes[1] = 0
+    answer = batch.submit(process.runtime.cudaMemcpyBatchAsync, nine=True)
+    assert process.runtime.cudaDeviceSynchronize() == 0
+    arrived = [
+        batch.read(destination, 64) == ctypes.string_at(source, 64)
+        for destination, source in zip(batch.destinations, batch.sources, strict=True)
+    ]
+    return {"answer": answer, "arrived": arrived, "between": batch.read(batch.device + 64, 1)[0] == blank}
 
 
 @scenario

@@ -10,7 +10,6 @@ from typing import Any
 
 from capture import end
 from simulated import (
-    LITTER,
     NON_BLOCKING,
     ORDER_STREAM,
     UNTOUCHED,
@@ -268,17 +267,21 @@ def batch_3d_contract(process: Process, entry: str, five: bool) -> dict[str, Any
 
 
 @scenario
-def batch_3d_wrong_arity(process: Process, entry: str, five: bool) -> dict[str, Any]:
-    """Call with the other number of parameters, something unreadable in the register behind them."""
-    batch = Batch3D.build(process)
-    fail_index = Words([UNTOUCHED])
-    code = function_of(process, entry)(*batch.words(fail_index if five else None), LITTER)
-    return {
-        "code": code,
-        "fail_index": fail_index[0],
-        "last error": process.runtime.cudaGetLastError(),
-        "copied nothing": batch.device_bytes() == b"\xee" * SPAN,
-    }
+def batch_3d_wrong_arity(process: Process, entry: str, five: bool, behind: int) -> Any:
+    """Call with the other number of parameters, and ``behind`` in the register behind them."""
+
+    def wrong() -> dict[str, Any]:
+        batch = Batch3D.build(process)
+        fail_index = Words([UNTOUCHED])
+        code = function_of(process, entry)(*batch.words(fail_index if five else None), behind)
+        return {
+            "code": code,
+            "fail_index": fail_index[0],
+            "last error": process.runtime.cudaGetLastError(),
+            "copied nothing": batch.device_bytes() == b"\xee" * SPAN,
+        }
+
+    return in_fork(wrong)
 
 
 @scenario

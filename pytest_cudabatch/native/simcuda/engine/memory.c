@@ -11,6 +11,9 @@
 static const size_t DEVICE_BYTES = (size_t)8 << 30;
 static const size_t DEVICE_ALIGNMENT = 512;
 
+/* From this size on a pinned allocation has room for a huge page (x86-64: 2 MiB). */
+static const size_t HUGE_PAGE_BYTES = (size_t)2 << 20;
+
 /* Guarded by the engine's lock: regions of all kinds, sorted by address. */
 static struct region *regions;
 static size_t region_count, region_capacity;
@@ -20,6 +23,16 @@ static size_t region_count, region_capacity;
  * allocation, and read by memory_view without it.
  */
 static cuda_address device_base;
+
+/*
+ * Asks for huge pages where there is room for one: the faults of small ones cost more than the copies of a
+ * cell. It is a wish: a kernel that has none, or that refuses, changes nothing else.
+ */
+static void prefer_huge_pages(void *address, size_t size)
+{
+    if (size >= HUGE_PAGE_BYTES)
+        madvise(address, size, MADV_HUGEPAGE);
+}
 
 static int reserve_device_range(void)
 {
@@ -33,6 +46,7 @@ static int reserve_device_range(void)
         munmap(both, 2 * DEVICE_BYTES);
         return CUDA_OUT_OF_MEMORY;
     }
+    prefer_huge_pages(both + DEVICE_BYTES, DEVICE_BYTES);
     device_base = (cuda_address)both;
     return CUDA_OK;
 }
@@ -105,6 +119,7 @@ int memory_allocate_pinned(size_t size, unsigned flags, cuda_address *address)
     void *mapped = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (mapped == MAP_FAILED)
         return CUDA_OUT_OF_MEMORY;
+    prefer_huge_pages(mapped, size);
     struct region region = {.address = (cuda_address)mapped, .size = size, .kind = REGION_PINNED, .flags = flags};
     int code = add_region(region);
     if (code == CUDA_OK)

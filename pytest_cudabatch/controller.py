@@ -21,7 +21,7 @@ from pytest_cudabatch.errors import UsageError
 from pytest_cudabatch.plugin import RUN, is_cell, lacks_pairing
 from pytest_cudabatch.reports.json_report import HostFacts, write_report
 from pytest_cudabatch.run import TIERS, Run, Settings
-from pytest_cudabatch.runner import CellRunner
+from pytest_cudabatch.runner import BUDGET_SPENT, CellRunner
 from pytest_cudabatch.suite import Suite, SuiteCell, is_asked_for, is_suite_id
 from pytest_cudabatch.trial import CELL_ATTRIBUTE
 from pytest_cudabatch.verdicts import Cell, Verdict
@@ -122,6 +122,7 @@ class Controller(Worker):
         self.cells: list[Cell] = []
         self.errors: list[str] = []
         self.shortcomings: list[str] = []
+        self.unstarted: list[str] = []
 
     @classmethod
     def for_session(cls, config: pytest.Config) -> Controller:
@@ -181,6 +182,8 @@ class Controller(Worker):
             cell = Cell.from_json(data, self.run.pairing(data["pairing"]))
             self.cells.append(cell)
             self.config.hook.pytest_cudabatch_cell_finished(config=self.config, cell=cell)
+        elif report.skipped and BUDGET_SPENT in report.longreprtext:
+            self.unstarted.append(report.nodeid)
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """Keep what could not be collected for the report."""
@@ -237,6 +240,10 @@ class Controller(Worker):
         """Draw the matrix and explain its failures, where any cell ran."""
         for shortcoming in self.shortcomings:
             terminalreporter.line(f"FAILED {shortcoming}", red=True)
+        if self.unstarted:
+            terminalreporter.section("not started: --cuda-budget was spent")
+            for nodeid in self.unstarted:
+                terminalreporter.line(nodeid)
         if not self.cells:
             return
         from pytest_cudabatch.reports.terminal import Summary  # noqa: PLC0415 - when there is something to draw

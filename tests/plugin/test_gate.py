@@ -138,6 +138,7 @@ def test_what_does_not_fit_the_budget_is_skipped_and_listed(pytester: pytest.Pyt
     assert functions(cells) == {"test_slow"}
     result.assert_outcomes(passed=1, skipped=1)
     result.stdout.fnmatch_lines(["SKIPPED*--cuda-budget was spent before this cell"])
+    result.stdout.fnmatch_lines(["*not started: --cuda-budget was spent*", "*::test_next?cu12.9-d13.0?"])
 
 
 def test_injection_into_every_cell(pytester: pytest.Pytester) -> None:
@@ -152,6 +153,29 @@ def test_injection_that_does_not_parse(pytester: pytest.Pytester) -> None:
     result = pytester.runpytest_subprocess("--cuda-matrix", "--cuda-inject=batch=")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     assert result.errlines[0].startswith("ERROR: --cuda-inject: ")
+
+
+OLD_DRIVER_MATRIX = """
+schema = 1
+[[legal]]
+runtime = "==13.0"
+driver = "==12.8"
+basis = "assumed"
+source = "a host that nobody upgraded"
+"""
+
+
+def test_a_runtime_too_new_for_its_driver_is_unavailable(pytester: pytest.Pytester) -> None:
+    """Neither a pass nor a failure of the code under test; the gate fails it by --cuda-strict."""
+    (pytester.mkdir("mine") / "pairings.toml").write_text(OLD_DRIVER_MATRIX)
+    arguments = ("--cuda-matrix-dir=mine", "--cuda-select=runtime==13.0 on driver==12.8", "-k", "test_callee")
+    result, (cell,) = run(pytester, *arguments)
+    assert result.ret == 0
+    result.assert_outcomes(skipped=1)
+    assert (cell["verdict"], cell["finding"]["code"]) == ("unavailable", "driver-too-old")
+    result, _ = run(pytester, *arguments, "--cuda-strict")
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["FAILED --cuda-strict: 1 cells were unavailable"])
 
 
 def test_blame_reaches_the_report(pytester: pytest.Pytester) -> None:

@@ -55,6 +55,9 @@ def _restore(
         raise CellError(f"{nodeid}: it sent a report that cannot be read: {error!r}") from error
     if not isinstance(report, pytest.TestReport):
         raise CellError(f"{nodeid}: it sent a report of type {data.get('$report_type')!r}")
+    if isinstance(report.longrepr, list):  # a skip's place and reason: JSON has no tuples, -rs wants one
+        file, line, reason = report.longrepr
+        report.longrepr = (file, line, reason)
     return report
 
 

@@ -112,6 +112,18 @@ def test_xfail_with_raises_does_not_cover_a_crash(tmp_path, pytestconfig):
     ]
 
 
+def test_a_skips_place_and_reason_are_what_pytest_makes_them(tmp_path, pytestconfig):
+    """pytest's own summary of skips (-rs) takes nothing but a tuple."""
+    source = """
+        import pytest
+        def test_one(): pytest.skip("not here")
+    """
+    project = write_project(tmp_path, {"test_a.py": source})
+    with zygote_of(project) as zygote:
+        _, skipped, _ = run(zygote, "test_a.py::test_one", pytestconfig)
+    assert skipped.longrepr == (str(project / "test_a.py"), 3, "Skipped: not here")
+
+
 def test_runxfail_is_respected(tmp_path, pytestconfig):
     source = """
         import os, pytest

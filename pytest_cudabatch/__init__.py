@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pytest_cudabatch.copies import BoundPlan, Direction, Mixture, Plan, make_plan
     from pytest_cudabatch.cuda import Runtime
     from pytest_cudabatch.errors import CudaBatchError, CudaError, UsageError
-    from pytest_cudabatch.fixtures import BatchCopy, Blame, EvidenceReader, Injector, PlanMaker
+    from pytest_cudabatch.fixtures import BatchCopy, Blame, ContractCheck, EvidenceReader, Injector, PlanMaker
     from pytest_cudabatch.implementations import BoundImplementation, Implementation
     from pytest_cudabatch.interposer import Call, CopyPath, Evidence
     from pytest_cudabatch.pairings import Pairing
@@ -27,6 +27,7 @@ __all__ = [
     "BoundPlan",
     "Call",
     "Cell",
+    "ContractCheck",
     "CopyPath",
     "CudaBatchError",
     "CudaError",
@@ -51,7 +52,7 @@ _HOMES = {
     "copies": ("BoundPlan", "Direction", "Mixture", "Plan", "make_plan"),
     "cuda": ("Runtime",),
     "errors": ("CudaBatchError", "CudaError", "UsageError"),
-    "fixtures": ("BatchCopy", "Blame", "EvidenceReader", "Injector", "PlanMaker"),
+    "fixtures": ("BatchCopy", "Blame", "ContractCheck", "EvidenceReader", "Injector", "PlanMaker"),
     "implementations": ("BoundImplementation", "Implementation"),
     "interposer": ("Call", "CopyPath", "Evidence"),
     "pairings": ("Pairing",),

@@ -13,6 +13,7 @@ import pytest
 from pytest_cudabatch.fixtures import (
     batch_copy,
     copy_plan,
+    cuda_contract,
     cuda_evidence,
     cuda_finding,
     cuda_inject,
@@ -29,6 +30,7 @@ __all__ = [
     "active_run",
     "batch_copy",
     "copy_plan",
+    "cuda_contract",
     "cuda_evidence",
     "cuda_finding",
     "cuda_inject",

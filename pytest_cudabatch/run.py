@@ -22,7 +22,7 @@ RUN_VARIABLE = "CUDABATCH_RUN"
 """Names the file with the run, in the environment of a zygote that is being started."""
 
 PLATFORMS = ("auto", "device", "simulated", "no-driver")
-COPYING_FIXTURES = frozenset({"batch_copy", "copy_plan", "cuda_stream"})
+COPYING_FIXTURES = frozenset({"batch_copy", "copy_plan", "cuda_contract", "cuda_stream"})
 """What a test cannot have where there is no driver."""
 
 REPORT_SUFFIXES = (".json",)

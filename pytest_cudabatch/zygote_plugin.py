@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from pytest_cudabatch.cells import PAYLOAD
-from pytest_cudabatch.fixtures import EVIDENCE, CellEvidence
+from pytest_cudabatch.fixtures import EVIDENCE, CellEvidence, known_contract
 from pytest_cudabatch.interposer import EvidenceFile, parse_injections
 from pytest_cudabatch.plugin import RUN, is_cell, lacks_pairing
 from pytest_cudabatch.run import RUN_VARIABLE, Run, cell_setting
@@ -79,6 +79,8 @@ class ZygotePlugin:
         for item in items:
             if is_cell(item):
                 item.add_marker(getattr(pytest.mark, IDENTITY_MARKER)(**identity_of(item)))
+        if any("cuda_contract" in getattr(item, "fixturenames", ()) for item in items):
+            known_contract()
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> None:

@@ -30,7 +30,7 @@ DIRECT = {
     "findings": {"cells", "interposer", "pairings"},
     "verdicts": {"cells", "interposer", "pairings", "findings"},
     "reports": {"verdicts", "findings"},
-    "fixtures": {"implementations", "interposer", "pairings"},
+    "fixtures": {"contract", "implementations", "interposer", "pairings"},
     "hookspecs": {"verdicts"},
     "run": {"fixtures", "reports"},
     "plugin": {"fixtures", "reports", "run", "hookspecs", "zygote_plugin", "controller"},

@@ -11,9 +11,7 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.cuda_cell(kind="F18", finding="zero-size")
-@pytest.mark.parametrize(
-    "empty", [(0,), (7,), (15,), tuple(range(0, 16, 2))], ids=["first", "middle", "last", "half"]
-)
+@pytest.mark.parametrize("empty", [(0,), (15,), tuple(range(0, 16, 2))], ids=["first", "last", "half"])
 def test_entries_without_bytes(
     batch_copy: BatchCopy, copy_plan: PlanMaker, cuda_stream: int, empty: tuple[int, ...]
 ) -> None:

@@ -23,7 +23,7 @@ def answer_batches_with(inject: Injector, code: int) -> None:
 
 
 @pytest.mark.cuda_cell(kind="F7")
-@pytest.mark.parametrize("direction", ["h2d", "d2h", "d2d", "mixed"])
+@pytest.mark.parametrize("direction", ["h2d", "mixed"])
 @pytest.mark.parametrize("code", [CALL_REQUIRES_NEWER_DRIVER, NOT_SUPPORTED])
 def test_the_fallback_does_the_same_as_the_batch(
     batch_copy: BatchCopy,

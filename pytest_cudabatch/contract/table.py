@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from pytest_cudabatch.abi import CudaVersion
 from pytest_cudabatch.contract.answers import Answer
 from pytest_cudabatch.contract.contract import Contract
-from pytest_cudabatch.contract.entries import ENTRIES
+from pytest_cudabatch.contract.entries import ENTRIES, Entry
+from pytest_cudabatch.contract.lookups import LOOKUP_ROWS
 from pytest_cudabatch.contract.questions import ROWS, Question
+from pytest_cudabatch.contract.rows import BATCH_ROWS
 
 __all__ = ["page"]
 
@@ -19,16 +21,27 @@ _HEAD = """\
 <!-- Written by: cudabatch probe --contract --page matrix/contract.toml docs/contract.md -->
 
 A row is one call, put to several functions with several runtimes loaded. A number is the code that the call
-returned. `failIdx` is what it left there, for the nine-parameter list. cudaGetLastError after a function of
-the runtime gives the same code, where no other `last error` is shown, and cudaDeviceSynchronize after that
-gives 0, where no `sync` is shown. `copied` is how many copies had arrived then.
-`cuMemcpyBatchAsync` stands for what cuGetProcAddress gives for version 12080 (nine parameters),
-`cuMemcpyBatchAsync_v2` for 13000 (eight), and `_ptsz` for flag 2, the per-thread default stream.
-`12.x` stands for every 12 runtime that was asked, `13.x` likewise, and a function alone for all of both.
+returned. `failIdx` is what it left there, where the function has that parameter. cudaGetLastError after a
+function of the runtime gives the same code, where no other `last error` is shown, and cudaDeviceSynchronize
+after that gives 0, where no `sync` is shown. `copied` is how many copies had arrived then.
+
+The functions with failIdx are cudaMemcpyBatchAsync of the 12 runtimes (9 parameters; cudaMemcpy3DBatchAsync
+5) and what cuGetProcAddress gives for version 12080; those without it, one parameter less, are the functions
+of the 13 runtimes and what it gives for 13000, `_v2` here. `_ptsz` is flag 2, the per-thread default stream.
+Where functions of a column differ, each answer names its own; `12.x` stands for every 12 runtime asked.
 """
 
-_Groups = Mapping[Answer, Mapping[str, Sequence[str]]]
-"""Answers to one row: the runtimes' releases by entry."""
+
+@dataclass(frozen=True)
+class _Told:
+    """What one function answered with one runtime loaded, as far as it is worth showing."""
+
+    entry: Entry
+    release: str
+    answer: Answer
+
+
+_Rows = Mapping[str, Sequence[_Told]]
 
 
 def page(contract: Contract) -> str:
@@ -36,27 +49,16 @@ def page(contract: Contract) -> str:
     sections = [_HEAD, _sources(contract)]
     for driver in contract.drivers:
         releases = [release for release in contract.releases if contract.exactly(release, driver)]
-        groups = {row.name: _grouped(contract, driver, row.name) for row in ROWS.values()}
-        by_version = {name: answers for name, answers in groups.items() if _differ_by_version(answers)}
-        by_function = {name: answers for name, answers in groups.items() if _differ(answers)}
+        rows = {name: _told(contract, driver, name) for name in ROWS}
         sections += [
             f"## Driver {driver}: one function, other answers with another runtime\n",
-            _rows(by_version, releases),
-            f"## Driver {driver}: other answers of another function\n",
-            _rows({name: groups[name] for name in by_function if name not in by_version}, releases),
-            f"## Driver {driver}: everything\n",
-            _rows(groups, releases),
+            _by_runtime(rows, releases),
+            f"## Driver {driver}: every call\n",
+            _by_column({name: rows[name] for name in BATCH_ROWS}, _parameter_list),
+            f"## Driver {driver}: look-ups\n",
+            _by_column({name: rows[name] for name in LOOKUP_ROWS}, _function),
         ]
     return "\n".join(sections)
-
-
-def _rows(groups: Mapping[str, _Groups], releases: Sequence[str]) -> str:
-    lines = [
-        [f"`{name}`", ROWS[name].about, _cell(answers, releases)]
-        for name, answers in groups.items()
-        if answers
-    ]
-    return _table(["row", "call", "answers"], lines)
 
 
 def _sources(contract: Contract) -> str:
@@ -68,30 +70,13 @@ def _sources(contract: Contract) -> str:
     return _table(["source", "driver's CUDA version", "basis", "answers"], lines)
 
 
-def _grouped(contract: Contract, driver: CudaVersion, row: str) -> _Groups:
-    """Return each answer to ``row``, with the functions and their runtimes that gave it."""
-    groups: dict[Answer, dict[str, list[str]]] = {}
-    for entry in ENTRIES:
-        for release in contract.releases:
-            known = contract.exactly(release, driver).get(Question(row, entry.name))
-            if known is not None:
-                groups.setdefault(_shown(known.answer), {}).setdefault(entry.name, []).append(release)
-    return groups
-
-
-def _differ(groups: Iterable[Answer]) -> bool:
-    """Whether the answers differ in more than that some of the functions have no failIdx."""
-    answers = list(groups)
-    fail_indices = {answer.fail_index for answer in answers if answer.fail_index is not None}
-    return len({replace(answer, fail_index=None) for answer in answers}) > 1 or len(fail_indices) > 1
-
-
-def _differ_by_version(groups: _Groups) -> bool:
-    """Whether there is a function whose answers differ among the runtimes."""
-    entries = {entry for functions in groups.values() for entry in functions}
-    return any(
-        _differ(answer for answer, functions in groups.items() if entry in functions) for entry in entries
-    )
+def _told(contract: Contract, driver: CudaVersion, row: str) -> list[_Told]:
+    return [
+        _Told(entry, release, _shown(known.answer))
+        for entry in ENTRIES
+        for release in contract.releases
+        if (known := contract.exactly(release, driver).get(Question(row, entry.name))) is not None
+    ]
 
 
 def _shown(answer: Answer) -> Answer:
@@ -103,12 +88,70 @@ def _shown(answer: Answer) -> Answer:
     )
 
 
-def _cell(groups: _Groups, releases: Sequence[str]) -> str:
-    return "<br>".join(
-        f"**{answer}**: "
-        + ", ".join(f"`{entry}`{_span(found, releases)}" for entry, found in entries.items())
-        for answer, entries in groups.items()
-    )
+def _by_runtime(rows: _Rows, releases: Sequence[str]) -> str:
+    """Return a line for each function that does not answer a row alike with all runtimes."""
+    lines = []
+    for name, told in rows.items():
+        for entry in ENTRIES:
+            answers = {each.release: each.answer for each in told if each.entry is entry}
+            if _differ(answers.values()):
+                cells = (str(answers.get(release, "")) for release in releases)
+                lines.append([f"`{name}`", f"`{entry.name}`", *cells])
+    return _table(["row", "function", *releases], lines)
+
+
+def _differ(answers: Iterable[Answer]) -> bool:
+    """Whether the answers differ in more than that some of the functions have no failIdx."""
+    answers = set(answers)
+    fail_indices = {answer.fail_index for answer in answers if answer.fail_index is not None}
+    return len({replace(answer, fail_index=None) for answer in answers}) > 1 or len(fail_indices) > 1
+
+
+def _by_column(rows: _Rows, column_of: Callable[[_Told], str]) -> str:
+    """Return a line for each row, with its functions gathered in columns."""
+    columns = list(dict.fromkeys(column_of(each) for told in rows.values() for each in told))
+    lines = [
+        [
+            f"`{name}`",
+            ROWS[name].about,
+            *(_cell([each for each in told if column_of(each) == column]) for column in columns),
+        ]
+        for name, told in rows.items()
+        if told
+    ]
+    return _table(["row", "call", *columns], lines)
+
+
+def _parameter_list(told: _Told) -> str:
+    """Return a column's title: what the function takes."""
+    if told.entry.shape == "copy":
+        return f"`{told.entry.name}`"
+    kind = {"batch": "batch", "3d": "3D batch"}[told.entry.shape]
+    abi = CudaVersion.parse(told.release).abi
+    return f"{kind}, {'with' if told.entry.has_fail_index(abi) else 'without'} failIdx"
+
+
+def _function(told: _Told) -> str:
+    return f"`{told.entry.name}`"
+
+
+def _cell(told: Sequence[_Told]) -> str:
+    """Return the answer, or each answer with the functions that gave it."""
+    groups: dict[Answer, list[_Told]] = {}
+    for each in told:
+        groups.setdefault(each.answer, []).append(each)
+    if len(groups) == 1:
+        return str(told[0].answer)
+    return "<br>".join(f"**{answer}**: {_names(found, told)}" for answer, found in groups.items())
+
+
+def _names(found: Sequence[_Told], told: Sequence[_Told]) -> str:
+    """Return the functions in ``found``, with those of their runtimes in ``told`` where it is not all."""
+    names = []
+    for entry in dict.fromkeys(each.entry for each in found):
+        here, known = ([each.release for each in group if each.entry is entry] for group in (found, told))
+        names.append(f"`{entry.name}`{_span(here, known)}")
+    return ", ".join(names)
 
 
 def _span(found: Sequence[str], releases: Sequence[str]) -> str:

@@ -11,12 +11,14 @@ from pytest_cudabatch.contract import (
     Contract,
     ContractAnswer,
     Question,
+    Recording,
     Source,
     contract_text,
     differences,
     load_contract,
     packaged_contract,
     page,
+    updated,
 )
 from pytest_cudabatch.errors import UsageError
 
@@ -88,6 +90,17 @@ def test_packaged_contract_is_as_the_tool_writes_it() -> None:
     text = packaged_contract().read_text(encoding="utf-8")
     assert contract_text(load_contract()) == text
     assert (REPOSITORY / "matrix" / "contract.toml").read_text(encoding="utf-8") == text
+
+
+@pytest.mark.parametrize(
+    "file", sorted((packaged_contract().parent / "observed" / "contract").glob("*.json"))
+)
+def test_packaged_contract_holds_every_answer_of_a_recording(file: Path) -> None:
+    contract, recording = load_contract(), Recording.read(file)
+    name = file.relative_to(packaged_contract().parent).as_posix()
+    assert set(updated(contract, recording, name).answers) == set(contract.answers)
+    known = [answer for answer in contract.answers if answer.source.file == name]
+    assert len(known) == sum(map(len, recording.runtimes.values())) >= 150
 
 
 def test_committed_page_is_the_contracts() -> None:

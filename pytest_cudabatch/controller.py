@@ -7,10 +7,10 @@ workers. Whoever runs tests, the only process or each worker, has zygotes of its
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
-from collections import Counter
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -18,13 +18,14 @@ import pytest
 from pytest_cudabatch.command_line import inherited_arguments
 from pytest_cudabatch.discovery import find_pairings
 from pytest_cudabatch.errors import UsageError
+from pytest_cudabatch.ledger import Ledger
 from pytest_cudabatch.plugin import RUN, is_cell, lacks_pairing
 from pytest_cudabatch.reports.json_report import HostFacts, write_report
-from pytest_cudabatch.run import TIERS, Run, Settings
-from pytest_cudabatch.runner import BUDGET_SPENT, CellRunner
-from pytest_cudabatch.suite import Suite, SuiteCell, is_asked_for, is_suite_id
+from pytest_cudabatch.run import DEFAULT_TIMEOUT, TIERS, Run, Settings
+from pytest_cudabatch.runner import CellRunner
+from pytest_cudabatch.suite import SUITE_NAME, Suite, SuiteCell, is_asked_for, named_in_suite
 from pytest_cudabatch.trial import CELL_ATTRIBUTE
-from pytest_cudabatch.verdicts import Cell, Verdict
+from pytest_cudabatch.verdicts import Cell
 
 if TYPE_CHECKING:
     from xdist.workermanage import WorkerController
@@ -81,9 +82,11 @@ class Worker:
             config.hook.pytest_deselected(items=others)
             items[:] = [item for item in items if item not in set(others)]
 
-    @staticmethod
-    def _runs(item: pytest.Item) -> bool:
-        return isinstance(item, SuiteCell) or (is_cell(item) and not lacks_pairing(item))
+    def _runs(self, item: pytest.Item) -> bool:
+        """Whether ``item`` is a cell of this run; of the suite's, its zygote has left the others out."""
+        if isinstance(item, SuiteCell):
+            return True
+        return is_cell(item) and not lacks_pairing(item) and self.run.includes(item)
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Remember which of the project's files have cells to run."""
@@ -119,10 +122,9 @@ class Controller(Worker):
         super().__init__(config, run)
         self.settings = settings
         self.host = host
-        self.cells: list[Cell] = []
-        self.errors: list[str] = []
+        self.ledger = Ledger()
         self.shortcomings: list[str] = []
-        self.unstarted: list[str] = []
+        self.not_found: list[str] = []
 
     @classmethod
     def for_session(cls, config: pytest.Config) -> Controller:
@@ -133,9 +135,11 @@ class Controller(Worker):
         settings = Settings.from_config(config)
         platform, pairings, host = find_pairings(settings)
         config.hook.pytest_cudabatch_modify_pairings(config=config, pairings=pairings)
-        suite_ids = tuple(argument for argument in config.args if is_suite_id(argument))
+        start, root = config.invocation_params.dir, config.rootpath
+        named = {argument: named_in_suite(argument, start, root) for argument in config.args}
+        suite_ids = tuple(name for name in named.values() if name is not None)
         by_id = bool(suite_ids) or any("::" in argument for argument in config.args)
-        own = () if settings.suite_only else tuple(a for a in config.args if a not in suite_ids)
+        own = () if settings.suite_only else tuple(a for a in config.args if named[a] is None)
         run = Run(
             id=Run.new_id(),
             started=Run.now(),
@@ -143,7 +147,7 @@ class Controller(Worker):
             pairings=tuple(pairings),
             implementations=settings.implementations,
             # A cell that is named by its id runs, however large it is.
-            tier=TIERS[-1] if suite_ids else settings.tier,
+            tier=TIERS[-1] if by_id else settings.tier,
             selection=settings.selection,
             injections=settings.injections,
             timeout=settings.timeout,
@@ -154,6 +158,7 @@ class Controller(Worker):
             suite_ids=suite_ids or None,
             project_arguments=own,
             zygote_arguments=inherited_arguments(config),
+            search_path=tuple(entry for entry in sys.path if entry),
         )
         return cls(config, run, settings, host)
 
@@ -180,32 +185,48 @@ class Controller(Worker):
         data = getattr(report, CELL_ATTRIBUTE, None)
         if data is not None:
             cell = Cell.from_json(data, self.run.pairing(data["pairing"]))
-            self.cells.append(cell)
+            self.ledger.cells.append(cell)
             self.config.hook.pytest_cudabatch_cell_finished(config=self.config, cell=cell)
-        elif report.skipped and BUDGET_SPENT in report.longreprtext:
-            self.unstarted.append(report.nodeid)
+        self.ledger.hear(report)
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """Keep what could not be collected for the report."""
         if report.failed:
-            self.errors.append(f"{report.nodeid or 'session'}: {last_line(report.longreprtext)}")
+            self.ledger.errors.append(f"{report.nodeid or 'session'}: {last_line(report.longreprtext)}")
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
         """Deselect what is not a cell; refuse an id of the suite that names none."""
         super().pytest_collection_modifyitems(config, items)
-        collected = [item.nodeid for item in items]
-        missing = [
-            name
-            for name in self.run.suite_ids or ()
-            if not any(is_asked_for(id_, [name]) for id_ in collected)
-        ]
+        missing = self._missing([item.nodeid for item in items])
         if missing:
-            raise pytest.UsageError(*(f"not found in the suite: {name}" for name in missing))
+            raise pytest.UsageError(*missing)
+
+    def _missing(self, collected: Sequence[str]) -> list[str]:
+        """Say which ids that were asked for name no cell of the suite."""
+        return [
+            f"not found in the suite: {name}"
+            for name in self.run.suite_ids or ()
+            if not any(is_asked_for(nodeid, [name]) for nodeid in collected)
+        ]
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Remember what will run."""
+        super().pytest_collection_finish(session)
+        self.ledger.plan(item.nodeid for item in session.items)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, node: WorkerController, ids: Sequence[str]) -> None:
+        """Remember what the workers will run; an id that names nothing is refused here, for all of them."""
+        del node
+        self.ledger.plan(ids)
+        self.not_found = self._missing(ids)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Write the report files, and hold the run against what was required of it."""
+        if self.config.option.collectonly:
+            return
         run = {
             "id": self.run.id,
             "started": self.run.started,
@@ -213,45 +234,46 @@ class Controller(Worker):
             "seed": None,
             "selection": " ".join(part for part in (self.run.tier, self.run.selection) if part),
         }
+        self.ledger.errors.extend(self.ledger.unfinished_business())
         for path in self.settings.reports:
-            write_report(path, run, self.host, self.cells, self.errors)
-        if session.exitstatus == pytest.ExitCode.OK:
-            self.shortcomings = list(self._fallen_short())
-            if self.shortcomings:
-                session.exitstatus = pytest.ExitCode.TESTS_FAILED
+            try:
+                write_report(path, run, self.host, self.ledger.cells, self.ledger.errors)
+            except OSError as error:
+                self.shortcomings.append(f"--cuda-report: cannot write {path}: {error.strerror}")
+        self._judge_run(session)
 
-    def _fallen_short(self) -> Iterator[str]:
-        """Say what --cuda-strict and --cuda-require miss in a run without failures."""
-        ran = Counter(cell.platform for cell in self.cells if _ran(cell))
-        for platform, number in self.settings.required.items():
-            if ran[platform] < number:
-                yield f"--cuda-require={platform}:{number}: {ran[platform]} cells ran there"
-        if self.settings.strict:
-            if not ran[self.run.platform]:
-                yield f"--cuda-strict: no cell ran on platform {self.run.platform}"
-            unavailable = [cell for cell in self.cells if cell.verdict is Verdict.UNAVAILABLE]
-            if unavailable:
-                yield f"--cuda-strict: {len(unavailable)} cells were unavailable"
-            unknown = [cell for cell in self.cells if _ran(cell) and cell.path == "unknown"]
-            if unknown:
-                yield f"--cuda-strict: the path of {len(unknown)} cells is unknown"
+    def _judge_run(self, session: pytest.Session) -> None:
+        """Give the exit status of a run that pytest itself would call good."""
+        if self.not_found:
+            session.exitstatus = pytest.ExitCode.USAGE_ERROR
+        if session.exitstatus != pytest.ExitCode.OK:
+            return
+        strict_on = self.run.platform if self.settings.strict else None
+        self.shortcomings.extend(self.ledger.shortcomings(self.settings.required, strict_on))
+        if self.shortcomings:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        elif self.ledger.nothing_ran:
+            session.exitstatus = pytest.ExitCode.NO_TESTS_COLLECTED
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Draw the matrix and explain its failures, where any cell ran."""
+        for problem in self.not_found:
+            terminalreporter.line(f"ERROR: {problem}", red=True)
         for shortcoming in self.shortcomings:
             terminalreporter.line(f"FAILED {shortcoming}", red=True)
-        if self.unstarted:
+        if self.ledger.unstarted:
             terminalreporter.section("not started: --cuda-budget was spent")
-            for nodeid in self.unstarted:
+            for nodeid in self.ledger.unstarted:
                 terminalreporter.line(nodeid)
-        if not self.cells:
+        if not self.ledger.cells:
             return
         from pytest_cudabatch.reports.terminal import Summary  # noqa: PLC0415 - when there is something to draw
 
         terminalreporter.section("cuda matrix")
         summary = Summary(
-            cells=self.cells,
+            cells=self.ledger.cells,
             command=self._rerun_command(),
+            shown=self._as_argument,
             width=self.config.get_terminal_writer().fullwidth,
             colour=terminalreporter.hasmarkup,
             unicode=(sys.stdout.encoding or "").lower().startswith("utf"),
@@ -269,12 +291,21 @@ class Controller(Worker):
         if settings.implementations != ("reference",):
             command.extend(f"--cuda-implementation={name}" for name in settings.implementations)
         command.extend(f"--cuda-runtime={path}" for path in settings.runtimes)
+        if settings.injections is not None:
+            command.append(f"--cuda-inject={settings.injections}")
+        if settings.timeout != DEFAULT_TIMEOUT:
+            command.append(f"--cuda-timeout={settings.timeout:g}")
+        if settings.known_issues_fail:
+            command.append("--cuda-known-issues=fail")
         return command
 
-
-def _ran(cell: Cell) -> bool:
-    """Whether the cell came to a result: neither skipped nor unavailable."""
-    return cell.identity.pairing is not None and cell.verdict not in (Verdict.SKIPPED, Verdict.UNAVAILABLE)
+    def _as_argument(self, nodeid: str) -> str:
+        """Return an id as an argument from where pytest was started, which need not be rootdir."""
+        if nodeid.startswith(f"{SUITE_NAME}/"):
+            return nodeid
+        file, separator, rest = nodeid.partition("::")
+        path = os.path.relpath(self.config.rootpath / file, self.config.invocation_params.dir)
+        return f"{path}{separator}{rest}"
 
 
 def last_line(text: str) -> str:

@@ -28,5 +28,7 @@ class Code(enum.Enum):
     SILENT_EXIT = "silent-exit"
     IMPORT_ERROR = "import-error"
     MISSING_SYMBOL = "missing-symbol"
+    LEAKED_STATE = "leaked-state"
     DRIVER_TOO_OLD = "driver-too-old"
+    NO_GPU = "no-gpu"
     NO_EVIDENCE = "no-evidence"

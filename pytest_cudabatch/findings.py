@@ -19,8 +19,9 @@ __all__ = [
     "Code",
     "Finding",
     "Place",
-    "driver_too_old",
+    "environment",
     "failed_import",
+    "lost_context",
     "no_evidence",
     "silent_fallback",
     "unannounced_end",
@@ -66,6 +67,11 @@ HINTS = {
     Code.SILENT_EXIT: "look for an exit() or _exit() in the code under test or in a library that it loads",
     Code.IMPORT_ERROR: "load it by hand in the same environment",
     Code.MISSING_SYMBOL: "a runtime or driver older than the one that it was built for lacks the symbol",
+    Code.LEAKED_STATE: (
+        "initialise CUDA in tests and fixtures only: no test module, conftest or plugin may touch it when it "
+        "is imported"
+    ),
+    Code.NO_GPU: "give the process a device: CUDA_VISIBLE_DEVICES, the container's GPU flag, the driver",
     Code.DRIVER_TOO_OLD: "a 13.x runtime needs a driver that reports 13.0 or newer (release 580)",
     Code.NO_EVIDENCE: (
         "the dynamic loader must honour LD_AUDIT: x86-64, and no static, musl or setuid interpreter"
@@ -199,9 +205,19 @@ def failed_import(implementation: str, reason: str) -> Finding:
     )
 
 
-def driver_too_old(code: int) -> Finding:
-    """Say that the runtime refuses to work with this driver."""
-    return Finding(Code.DRIVER_TOO_OLD, f"the runtime answers {code} (insufficient driver) to its first call")
+def lost_context(error: str) -> Finding:
+    """Say that the driver gave the context up; the process lives on, but every call of it fails."""
+    return Finding(Code.CRASH, f"the context was lost: {error}")
+
+
+def environment(code: Code, message: str) -> Finding:
+    """Say that the runtime does not work here, which is not the fault of the code under test."""
+    what = {
+        Code.LEAKED_STATE: "CUDA was initialised before this cell's process was made",
+        Code.DRIVER_TOO_OLD: "the runtime needs a newer driver than this one",
+        Code.NO_GPU: "there is a driver, but no device",
+    }[code]
+    return Finding(code, f"{what} ({message})")
 
 
 def no_evidence() -> Finding:

@@ -41,12 +41,24 @@ __all__ = [
     "known_contract",
 ]
 
+ENVIRONMENTS = {3: Code.LEAKED_STATE, 35: Code.DRIVER_TOO_OLD, 100: Code.NO_GPU}
+"""What a runtime's first answer says of the process and the host, by cudaError_t: initialised before the fork
+(initialization error), insufficient driver, no device."""
+
 ANNOUNCED_PATH = "cudabatch_announced_path"
 RETURNED_CODE = "cudabatch_returned_code"
 IMPORT_FAILURE = "cudabatch_import_failure"
 BLAMED_FINDING = "cudabatch_blamed_finding"
-ENVIRONMENT_CODE = "cudabatch_environment_code"
-TOLD = (ANNOUNCED_PATH, RETURNED_CODE, IMPORT_FAILURE, BLAMED_FINDING, ENVIRONMENT_CODE)
+ENVIRONMENT_FINDING = "cudabatch_environment_finding"
+LOST_CONTEXT = "cudabatch_lost_context"
+TOLD = (
+    ANNOUNCED_PATH,
+    RETURNED_CODE,
+    IMPORT_FAILURE,
+    BLAMED_FINDING,
+    ENVIRONMENT_FINDING,
+    LOST_CONTEXT,
+)
 """User properties by which a cell tells its supervisor what it cannot see from outside."""
 
 
@@ -97,10 +109,20 @@ EVIDENCE: pytest.StashKey[CellEvidence] = pytest.StashKey()
 """Where a cell's config keeps its evidence; set before the cell's set-up."""
 
 
+def _parameter(request: pytest.FixtureRequest) -> Any:
+    """Return the parameter that the plugin gave; a fixture that is asked for at run time has none."""
+    if not hasattr(request, "param"):
+        name = request.fixturename
+        pytest.fail(
+            f"name {name} among the test's arguments: it is spread over pairings at collection", False
+        )
+    return request.param
+
+
 @pytest.fixture
 def cuda_pairing(request: pytest.FixtureRequest) -> Pairing:
     """Return the runtime and driver that this cell runs on."""
-    pairing: Pairing = request.param
+    pairing: Pairing = _parameter(request)
     return pairing
 
 
@@ -118,7 +140,8 @@ def cuda_runtime(request: pytest.FixtureRequest, cuda_pairing: Pairing) -> Runti
         try:
             runtime.device_count()
         except CudaError as error:
-            request.node.user_properties.append((ENVIRONMENT_CODE, str(error.code)))
+            if error.code in ENVIRONMENTS:
+                request.node.user_properties.append((ENVIRONMENT_FINDING, ENVIRONMENTS[error.code].value))
             raise
     return runtime
 
@@ -274,11 +297,11 @@ def batch_copy(request: pytest.FixtureRequest, cuda_pairing: Pairing, cuda_runti
     """Return the implementation under test, to be called with a plan and a stream; it returns a code."""
     from pytest_cudabatch.implementations import load  # noqa: PLC0415 - in the cell only
 
-    name: str = request.param
+    name: str = _parameter(request)
     try:
         implementation = load(name)
         bound = implementation.open()
-    except Exception as failure:  # the import of foreign code may raise anything; it is passed on
+    except (Exception, SystemExit) as failure:  # foreign code may raise anything; it is passed on
         request.node.user_properties.append((IMPORT_FAILURE, f"{type(failure).__name__}: {failure}"))
         raise
     return BatchCopy(implementation, bound, cuda_pairing, cuda_runtime, request.node)

@@ -190,7 +190,14 @@ def pytest_configure(config: pytest.Config) -> None:
         from pytest_cudabatch import zygote_plugin  # noqa: PLC0415 - only in a zygote
 
         zygote_plugin.take_part(config)
-    elif config.getoption("cuda_matrix"):
+    elif not config.getoption("cuda_matrix"):
+        # A gate's line that lost its flag must not stay green.
+        for option in ("cuda_strict", "cuda_require"):
+            if config.getoption(option):
+                raise pytest.UsageError(
+                    f"--{option.replace('_', '-')} goes with --cuda-matrix, which is missing"
+                )
+    else:
         from pytest_cudabatch import controller  # noqa: PLC0415 - only in a matrix run
 
         controller.take_part(config)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,9 +15,10 @@ from typing import Any
 import pytest
 
 from pytest_cudabatch.errors import UsageError
+from pytest_cudabatch.finding_codes import Code
 from pytest_cudabatch.pairings import Pairing, one_of_each_class, select
 
-__all__ = ["RUN_VARIABLE", "TIERS", "Run", "Settings", "cell_setting"]
+__all__ = ["DEFAULT_TIMEOUT", "RUN_VARIABLE", "TIERS", "Run", "Settings", "cell_setting", "marker_problem"]
 
 RUN_VARIABLE = "CUDABATCH_RUN"
 """Names the file with the run, in the environment of a zygote that is being started."""
@@ -195,15 +197,34 @@ def _matrix_directory(problems: list[str], config: pytest.Config) -> Path | None
 
 def _report(problems: list[str], config: pytest.Config, name: str) -> Path:
     path = config.invocation_params.dir / name
-    if path.suffix not in REPORT_SUFFIXES:
-        problems.append(
-            f"--cuda-report: the format of {name!r} is unknown; its suffix must be {REPORT_SUFFIXES[0]}"
-        )
+    if path.is_dir():
+        problems.append(f"--cuda-report: {str(path)!r} is a directory")
+    elif path.suffix not in REPORT_SUFFIXES:
+        suffix = REPORT_SUFFIXES[0]
+        problems.append(f"--cuda-report: the format of {name!r} is unknown; its suffix must be {suffix}")
     elif not path.parent.is_dir():
-        problems.append(
-            f"--cuda-report: there is no directory {str(path.parent)!r} to write {path.name!r} to"
-        )
+        parent = str(path.parent)
+        problems.append(f"--cuda-report: there is no directory {parent!r} to write {path.name!r} to")
+    elif not os.access(path.parent, os.W_OK):
+        problems.append(f"--cuda-report: {str(path.parent)!r} cannot be written to")
     return path
+
+
+def marker_problem(node: pytest.Item) -> str | None:
+    """Say what is wrong with the arguments of a test's ``cuda_cell`` markers, if anything."""
+    allowed = {
+        "finding": [code.value for code in Code],
+        "tier": TIERS,
+        "pairings": ("each", "class"),
+    }
+    for marker in node.iter_markers("cuda_cell"):
+        unknown = sorted(marker.kwargs.keys() - {"kind", *allowed})
+        if marker.args or unknown:
+            return f"cuda_cell takes kind, finding, tier and pairings by name, not {unknown or marker.args}"
+        for name, values in allowed.items():
+            if name in marker.kwargs and marker.kwargs[name] not in values:
+                return f"cuda_cell({name}={marker.kwargs[name]!r}): must be one of {', '.join(values)}"
+    return None
 
 
 def cell_setting(node: pytest.Item, name: str) -> str | None:
@@ -212,6 +233,19 @@ def cell_setting(node: pytest.Item, name: str) -> str | None:
         if name in marker.kwargs:
             return str(marker.kwargs[name])
     return None
+
+
+def _selected_by_marker(pairings: Sequence[Pairing], marker: pytest.Mark) -> Sequence[Pairing]:
+    """Apply one ``cuda_pairings`` marker; its expression is refused as pytest refuses a bad parametrize."""
+    if len(marker.args) != 1 or marker.kwargs or not isinstance(marker.args[0], str):
+        pytest.fail(
+            'cuda_pairings takes one expression, such as "runtime>=12.8 on driver>=13"', pytrace=False
+        )
+    try:
+        return select(pairings, marker.args[0])
+    except UsageError as error:
+        problem = f"cuda_pairings: {error}"
+    pytest.fail(problem, pytrace=False)
 
 
 @dataclass(frozen=True)
@@ -223,6 +257,7 @@ class Run:
     ``zygote_arguments`` the options of the command line that the project's zygote inherits.
     ``ends`` is when the budget is spent, in seconds since the epoch. ``excuses_known_issues`` says whether a
     failure that is a known issue counts as expected; they are read from the package and ``matrix_directory``.
+    ``search_path`` is the controller's ``sys.path``, from which an implementation of the project is imported.
     ``isolation`` says what a process is for: always ``cell`` in this version.
     """
 
@@ -242,6 +277,7 @@ class Run:
     suite_ids: tuple[str, ...] | None
     project_arguments: tuple[str, ...]
     zygote_arguments: tuple[str, ...]
+    search_path: tuple[str, ...] = ()
     isolation: str = "cell"
 
     @staticmethod
@@ -271,7 +307,7 @@ class Run:
         if self.platform == "no-driver" and COPYING_FIXTURES.intersection(metafunc.fixturenames):
             pairings = ()
         for marker in metafunc.definition.iter_markers("cuda_pairings"):
-            pairings = select(pairings, *marker.args)
+            pairings = _selected_by_marker(pairings, marker)
         if "batch_copy" in metafunc.fixturenames:
             metafunc.parametrize(
                 "batch_copy", self.implementations, ids=list(self.implementations), indirect=True
@@ -282,7 +318,9 @@ class Run:
 
     def includes(self, item: pytest.Item) -> bool:
         """Whether the run's selection by size includes ``item``."""
-        return TIERS.index(cell_setting(item, "tier") or DEFAULT_TIER) <= TIERS.index(self.tier)
+        tier = cell_setting(item, "tier") or DEFAULT_TIER
+        # An unknown tier is told when the cell is run; left out here, it would never be.
+        return tier not in TIERS or TIERS.index(tier) <= TIERS.index(self.tier)
 
     def to_json(self) -> dict[str, Any]:
         """Return the run as data that JSON can carry."""
@@ -295,7 +333,7 @@ class Run:
         """Read ``to_json``'s form back."""
         values = dict(data)
         values["pairings"] = tuple(Pairing.from_json(pairing) for pairing in data["pairings"])
-        for name in ("implementations", "project_arguments", "zygote_arguments"):
+        for name in ("implementations", "project_arguments", "zygote_arguments", "search_path"):
             values[name] = tuple(data[name])
         values["suite_ids"] = None if data["suite_ids"] is None else tuple(data["suite_ids"])
         return cls(**values)

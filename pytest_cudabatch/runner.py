@@ -16,7 +16,7 @@ from pytest_cudabatch.errors import CellError
 from pytest_cudabatch.finding_codes import Code
 from pytest_cudabatch.interposer import Evidence, EvidenceFile, environment
 from pytest_cudabatch.pairings import KnownIssue, load_known_issues
-from pytest_cudabatch.run import RUN_VARIABLE, Run
+from pytest_cudabatch.run import RUN_VARIABLE, Run, marker_problem
 from pytest_cudabatch.suite import SUITE_DIRECTORY, SuiteCell
 from pytest_cudabatch.trial import Trial
 from pytest_cudabatch.verdicts import CellIdentity
@@ -44,15 +44,27 @@ class CellHost:
         variables = {**plain.variables, **environment(self.evidence_path), RUN_VARIABLE: str(run_file)}
         self.zygote = Zygote(replace(plain, variables=variables))
         self._cells = 0
+        self._start_failure: CellError | None = None
 
     def run(self, nodeid: str, deadline: float) -> tuple[Outcome, Evidence]:
         """Run one cell; return how it ended and what the interposer saw of it."""
+        self._start()
         slot = self._cells % SLOTS
         self._cells += 1
         self.evidence.clear(slot)
         payload: dict[str, Json] = {"slot": slot, "evidence": str(self.evidence_path)}
         outcome = self.zygote.run(nodeid, deadline=deadline, payload=payload)
         return outcome, self.evidence.read(slot)
+
+    def _start(self) -> None:
+        """Start the zygote, once: one that cannot start costs the run its time only for the first cell."""
+        if self._start_failure is not None:
+            raise CellError("its zygote did not start; the first cell's report says why")
+        try:
+            self.zygote.start()
+        except CellError as error:
+            self._start_failure = error
+            raise
 
     def close(self) -> None:
         """End the zygote and let the evidence go."""
@@ -136,7 +148,7 @@ class CellRunner:
     def run_item(self, item: pytest.Item) -> None:
         """Run one cell and report it to this session, phase by phase."""
         item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
-        reports = self._reports(item) if self._fits() else [_budget_spent(item)]
+        reports = list(self._reports(item)) if self._fits() else [_budget_spent(item)]
         for report in reports:
             item.ihook.pytest_runtest_logreport(report=report)
         item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
@@ -146,10 +158,14 @@ class CellRunner:
         return self._run.ends is None or time.time() < self._run.ends
 
     def _reports(self, item: pytest.Item) -> list[pytest.TestReport]:
-        try:
-            return self._run_in_zygote(item)
-        except CellError as error:
-            return [_machinery_failure(item, error)]
+        problem = marker_problem(item)
+        if problem is None:
+            try:
+                return self._run_in_zygote(item)
+            except Exception as error:  # noqa: BLE001 - a fault of ours costs this cell, not the run
+                known = isinstance(error, CellError)
+                problem = str(error) if known else f"{type(error).__name__}: {error} (please report this)"
+        return [_machinery_failure(item, problem)]
 
     def _run_in_zygote(self, item: pytest.Item) -> list[pytest.TestReport]:
         if isinstance(item, SuiteCell):
@@ -197,9 +213,9 @@ def _budget_spent(item: pytest.Item) -> pytest.TestReport:
     return _setup_report(item, lambda: pytest.skip(BUDGET_SPENT))
 
 
-def _machinery_failure(item: pytest.Item, error: CellError) -> pytest.TestReport:
+def _machinery_failure(item: pytest.Item, problem: str) -> pytest.TestReport:
     """Report that the cell could not be run at all; its own code is not to blame."""
-    return _setup_report(item, lambda: pytest.fail(f"the cell could not be run: {error}", pytrace=False))
+    return _setup_report(item, lambda: pytest.fail(f"the cell could not be run: {problem}", pytrace=False))
 
 
 def _setup_report(item: pytest.Item, end: Callable[[], None]) -> pytest.TestReport:

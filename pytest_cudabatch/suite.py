@@ -7,6 +7,7 @@ reach them; what stands in the session here are their ids, markers and places.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,15 @@ from pytest_cudabatch.errors import CellError
 if TYPE_CHECKING:
     from pytest_cudabatch.cells import CollectedItem, Zygote
 
-__all__ = ["SUITE_DIRECTORY", "SUITE_NAME", "Suite", "SuiteCell", "is_asked_for", "is_suite_id", "suite_id"]
+__all__ = [
+    "SUITE_DIRECTORY",
+    "SUITE_NAME",
+    "Suite",
+    "SuiteCell",
+    "is_asked_for",
+    "named_in_suite",
+    "suite_id",
+]
 
 SUITE_NAME = "cudabatch"
 SUITE_DIRECTORY = Path(__file__).parent / "conformance"
@@ -29,17 +38,26 @@ def suite_id(zygote_id: str) -> str:
     return f"{SUITE_NAME}/{zygote_id}"
 
 
-def is_suite_id(argument: str) -> bool:
-    """Whether a command-line argument names a file, case or cell of the suite."""
-    prefix, _, rest = argument.partition("/")
-    return prefix == SUITE_NAME and (SUITE_DIRECTORY / rest.partition("::")[0]).suffix == ".py"
+def named_in_suite(argument: str, start: Path, root: Path) -> str | None:
+    """Return what a command-line argument names of the suite: a file, case or cell, or all of it; else None.
+
+    pytest prints ids relative to ``root`` or to where it was started (``start``), so both are understood. A
+    file of the project under the same name is the project's.
+    """
+    file, separator, rest = argument.partition("::")
+    absolute = os.path.normpath(start / file)
+    names = (os.path.normpath(file), os.path.relpath(absolute, root))
+    name = next((Path(name) for name in names if Path(name).parts[:1] == (SUITE_NAME,)), None)
+    if name is None or Path(absolute).exists() or not (name.suffix == ".py" or name == Path(SUITE_NAME)):
+        return None
+    return f"{name.as_posix()}{separator}{rest}"
 
 
 def is_asked_for(nodeid: str, asked: Sequence[str] | None) -> bool:
     """Whether ``asked`` (None: everything) names the cell, its case, its class or its file."""
     if asked is None:
         return True
-    return any(nodeid == name or nodeid.startswith((f"{name}::", f"{name}[")) for name in asked)
+    return any(nodeid == name or nodeid.startswith((f"{name}/", f"{name}::", f"{name}[")) for name in asked)
 
 
 class Suite(pytest.Collector):

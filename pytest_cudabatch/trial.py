@@ -14,8 +14,9 @@ from pytest_cudabatch.findings import Finding
 from pytest_cudabatch.fixtures import (
     ANNOUNCED_PATH,
     BLAMED_FINDING,
-    ENVIRONMENT_CODE,
+    ENVIRONMENT_FINDING,
     IMPORT_FAILURE,
+    LOST_CONTEXT,
     RETURNED_CODE,
     TOLD,
 )
@@ -122,7 +123,7 @@ def _properties(cell: Cell) -> Iterator[tuple[str, object]]:
 def _account(reports: Sequence[pytest.TestReport]) -> Account:
     """Read what the child said of itself from the user properties of its last report."""
     told = {name: [str(v) for n, v in reports[-1].user_properties if n == name] for name in TOLD}
-    blamed, environment = told[BLAMED_FINDING], told[ENVIRONMENT_CODE]
+    blamed, environment = told[BLAMED_FINDING], told[ENVIRONMENT_FINDING]
     return Account(
         result=_test_result(reports),
         message=next((_message(report) for report in reports if report.failed), ""),
@@ -130,7 +131,8 @@ def _account(reports: Sequence[pytest.TestReport]) -> Account:
         codes=tuple(map(int, told[RETURNED_CODE])),
         import_failure=told[IMPORT_FAILURE][0] if told[IMPORT_FAILURE] else None,
         blamed=Code(blamed[0]) if blamed else None,
-        environment_code=int(environment[0]) if environment else None,
+        lost_context=told[LOST_CONTEXT][0] if told[LOST_CONTEXT] else None,
+        environment=Code(environment[0]) if environment else None,
     )
 
 

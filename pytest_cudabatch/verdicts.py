@@ -50,9 +50,10 @@ class Account:
     """What the child said of itself before it ended, and what its test came to.
 
     ``result`` is ``passed``, ``failed`` or ``skipped``, and ``message`` the failure's. ``paths`` are the
-    paths that the implementation announced for its calls (empty where it made none), ``codes`` what the calls
-    returned. ``import_failure`` is why the implementation could not be loaded, ``blamed`` the finding that a
-    failed assertion stands for, ``environment_code`` the code by which the runtime refused to work.
+    paths that the implementation announced for its calls (empty where it made none), ``codes`` what the
+    calls returned. ``import_failure`` is why the implementation could not be loaded, ``blamed`` the finding
+    that a failed assertion stands for, ``environment`` what the runtime's refusal to work stands for, and
+    ``lost_context`` the sticky error after which every call fails.
     """
 
     result: str
@@ -61,7 +62,8 @@ class Account:
     codes: tuple[int, ...] = ()
     import_failure: str | None = None
     blamed: Code | None = None
-    environment_code: int | None = None
+    environment: Code | None = None
+    lost_context: str | None = None
 
 
 @dataclass(frozen=True)
@@ -105,11 +107,14 @@ def judge(identity: CellIdentity, evidence: Evidence, said: Account) -> Judgemen
     """
     if evidence.mismatches:
         return Judgement(Verdict.FAILED, findings.wrong_abi(evidence.mismatches[0]))
-    if said.environment_code is not None:
-        return Judgement(Verdict.UNAVAILABLE, findings.driver_too_old(said.environment_code))
+    if said.environment is not None:
+        verdict = Verdict.FAILED if said.environment is Code.LEAKED_STATE else Verdict.UNAVAILABLE
+        return Judgement(verdict, findings.environment(said.environment, said.message))
     if said.import_failure is not None:
         name = identity.implementation or "the implementation"
         return Judgement(Verdict.FAILED, findings.failed_import(name, said.import_failure))
+    if said.lost_context is not None:
+        return Judgement(Verdict.CRASHED, findings.lost_context(said.lost_context))
     if said.result == "failed":
         code = said.blamed or _code_of_returns(identity, said) or identity.declared
         return Judgement(Verdict.FAILED, Finding(code, said.message) if code else None)

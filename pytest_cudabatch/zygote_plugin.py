@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import importlib
 import os
+import sys
 from pathlib import Path
 
 import pytest
 
 from pytest_cudabatch.cells import PAYLOAD
-from pytest_cudabatch.fixtures import EVIDENCE, CellEvidence, known_contract
+from pytest_cudabatch.errors import CudaError
+from pytest_cudabatch.fixtures import EVIDENCE, LOST_CONTEXT, CellEvidence, known_contract
 from pytest_cudabatch.interposer import EvidenceFile, parse_injections
 from pytest_cudabatch.plugin import RUN, is_cell, lacks_pairing
 from pytest_cudabatch.run import RUN_VARIABLE, Run, cell_setting
@@ -34,6 +36,10 @@ WARM_IMPORTS = (
 numpy loads its random generators, a dozen extension modules, only when they are first used.
 """
 
+STICKY_ERRORS = frozenset({700, 702, 710, 714, 715, 716, 717, 718, 719, 720})
+"""Errors that leave the context unusable: cudaErrorIllegalAddress to cudaErrorCooperativeLaunchTooLarge of
+driver_types.h, whose comments say that the process must be terminated."""
+
 IDENTITY_MARKER = "cuda_identity"
 
 
@@ -42,6 +48,8 @@ def take_part(config: pytest.Config) -> None:
     # Taken out, so that a pytest that a test starts belongs to no run.
     config.stash[RUN] = Run.read(Path(os.environ.pop(RUN_VARIABLE)))
     config.addinivalue_line("markers", f"{IDENTITY_MARKER}: what a cell is; set by the plugin itself")
+    # Behind what is installed, so that a source tree in the project cannot shadow it.
+    sys.path.extend(entry for entry in config.stash[RUN].search_path if entry not in sys.path)
     for name in WARM_IMPORTS:
         importlib.import_module(name)
     config.pluginmanager.register(ZygotePlugin(), "cudabatch-zygote")
@@ -81,6 +89,13 @@ class ZygotePlugin:
                 item.add_marker(getattr(pytest.mark, IDENTITY_MARKER)(**identity_of(item)))
         if any("cuda_contract" in getattr(item, "fixturenames", ()) for item in items):
             known_contract()
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[None]) -> None:
+        """Tell of a context that is lost: after a sticky error every call of the process fails."""
+        error = call.excinfo.value if call.excinfo else None
+        if isinstance(error, CudaError) and error.code in STICKY_ERRORS:
+            item.user_properties.append((LOST_CONTEXT, str(error)))
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> None:

@@ -40,7 +40,8 @@ DIRECT = {
     "suite": {"cells"},
     "command_line": set(),
     "runner": {"suite", "zygote_plugin", "trial", "run"},
-    "controller": {"runner", "suite", "command_line", "discovery", "trial", "run", "plugin"},
+    "ledger": {"runner", "verdicts"},
+    "controller": {"ledger", "runner", "suite", "command_line", "discovery", "trial", "run", "plugin"},
     "commands": {"reports", "implementations", "interposer", "pairings", "cells", "contract"},
     "__main__": {"commands"},
 }

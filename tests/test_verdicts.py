@@ -144,7 +144,21 @@ FAILED = Account("failed", message="AssertionError: no")
         (identity("12.4"), NOTHING, replace(FAILED, codes=(36,)), Verdict.FAILED, Code.NO_DRIVER_GUARD),
         (identity("12.8"), NOTHING, replace(FAILED, codes=(36,)), Verdict.FAILED, None),
         (identity(), NOTHING, Account("skipped"), Verdict.SKIPPED, None),
-        (identity(), NOTHING, replace(FAILED, environment_code=35), Verdict.UNAVAILABLE, Code.DRIVER_TOO_OLD),
+        (
+            identity(),
+            NOTHING,
+            replace(FAILED, environment=Code.DRIVER_TOO_OLD),
+            Verdict.UNAVAILABLE,
+            Code.DRIVER_TOO_OLD,
+        ),
+        (identity(), BATCH, replace(FAILED, lost_context="f returned 719"), Verdict.CRASHED, Code.CRASH),
+        (
+            identity(),
+            NOTHING,
+            replace(FAILED, environment=Code.LEAKED_STATE),
+            Verdict.FAILED,
+            Code.LEAKED_STATE,
+        ),
         (identity(), NOTHING, replace(FAILED, import_failure="no module"), Verdict.FAILED, Code.IMPORT_ERROR),
         (
             identity(),

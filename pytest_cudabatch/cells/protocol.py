@@ -125,10 +125,22 @@ def encode_line(sequence: int, kind: str, body: Mapping[str, Json]) -> bytes:
 
 def decode_line(line: bytes) -> tuple[int, str, dict[str, Any]]:
     """Return sequence, kind and body of one announcement. Raises ProtocolError for anything else."""
-    match _load(line):
+    # A lone surrogate can be neither printed nor sent on; what escapes it in JSON is rare.
+    match _printable(_load(line)) if b"\\ud" in line else _load(line):
         case [int(sequence), str(kind), dict(body)]:
             return sequence, kind, body
     return _reject(f"not an announcement: {_shown(line)}")
+
+
+def _printable(value: Any) -> Any:
+    """Replace what UTF-8 cannot encode in all texts of ``value``."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode()
+    if isinstance(value, list):
+        return [_printable(item) for item in value]
+    if isinstance(value, dict):
+        return {_printable(name): _printable(item) for name, item in value.items()}
+    return value
 
 
 def fields(body: Mapping[str, Any], /, **types: type | tuple[type, ...]) -> tuple[Any, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -48,11 +48,13 @@ ROW_HEAD, COLUMN = 8, 12
 class Summary:
     """Everything that the summary is made from.
 
-    ``command`` is the start of a command line that reruns a cell when the cell's id is added to it.
+    ``command`` is the start of a command line that reruns a cell when the cell's id is added to it,
+    as ``shown`` writes it.
     """
 
     cells: Sequence[Cell]
     command: Sequence[str]
+    shown: Callable[[str], str]
     width: int
     colour: bool
     unicode: bool
@@ -100,7 +102,7 @@ class Summary:
         drivers: list[CudaVersion | None] = [*sorted(with_driver)] or [None]
         with_paths = ROW_HEAD + COLUMN * len(drivers) <= self.width
         table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-        table.add_column("", no_wrap=True)
+        table.add_column("", no_wrap=True, min_width=len("cu12.9"))
         for driver in drivers:
             table.add_column("dnone" if driver is None else f"d{driver}", no_wrap=True)
         for runtime in runtimes:
@@ -143,7 +145,7 @@ class Summary:
             yield f"  pairings: {_listed(pairings)}"
         yield f"  cases: {_listed(_functions(cells))}"
         yield f"  hint: {finding.hint}"
-        yield f"  rerun one: {shlex.join([*self.command, first.identity.nodeid])}"
+        yield f"  rerun one: {shlex.join([*self.command, self.shown(first.identity.nodeid)])}"
 
     def _totals(self) -> Iterator[str]:
         for platform in sorted(

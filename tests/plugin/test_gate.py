@@ -99,7 +99,7 @@ def test_strict_fails_without_a_cell(pytester: pytest.Pytester) -> None:
     pytester.makepyfile("import pytest\n\ndef test_it(cuda_pairing):\n    pytest.skip('not today')\n")
     arguments = ("--cuda-no-suite", f"--cuda-select={ONE_PAIRING}")
     result, _ = run(pytester, *arguments)
-    assert result.ret == 0
+    assert result.ret == pytest.ExitCode.NO_TESTS_COLLECTED
     result, _ = run(pytester, *arguments, "--cuda-strict")
     assert result.ret == 1
     result.stdout.fnmatch_lines(["FAILED --cuda-strict: no cell ran on platform simulated"])
@@ -135,6 +135,7 @@ def test_what_does_not_fit_the_budget_is_skipped_and_listed(pytester: pytest.Pyt
     result, cells = run(
         pytester, "--cuda-no-suite", f"--cuda-select={ONE_PAIRING}", "--cuda-budget=0.5", "-rs"
     )
+    assert result.ret == 0
     assert functions(cells) == {"test_slow"}
     result.assert_outcomes(passed=1, skipped=1)
     result.stdout.fnmatch_lines(["SKIPPED*--cuda-budget was spent before this cell"])
@@ -170,7 +171,7 @@ def test_a_runtime_too_new_for_its_driver_is_unavailable(pytester: pytest.Pytest
     (pytester.mkdir("mine") / "pairings.toml").write_text(OLD_DRIVER_MATRIX)
     arguments = ("--cuda-matrix-dir=mine", "--cuda-select=runtime==13.0 on driver==12.8", "-k", "test_callee")
     result, (cell,) = run(pytester, *arguments)
-    assert result.ret == 0
+    assert result.ret == pytest.ExitCode.NO_TESTS_COLLECTED
     result.assert_outcomes(skipped=1)
     assert (cell["verdict"], cell["finding"]["code"]) == ("unavailable", "driver-too-old")
     result, _ = run(pytester, *arguments, "--cuda-strict")

@@ -13,14 +13,12 @@ from pathlib import Path
 
 from pytest_cudabatch.errors import UsageError
 from pytest_cudabatch.finding_codes import Code
-from pytest_cudabatch.pairings.matrix_files import packaged_matrix
+from pytest_cudabatch.pairings.matrix_files import KNOWN_ISSUES_FILE, packaged_matrix
 from pytest_cudabatch.pairings.pairing import Pairing
 from pytest_cudabatch.pairings.toml_tables import Entry, read_document, read_entries
 from pytest_cudabatch.pairings.version_range import VersionRange
 
 __all__ = ["KNOWN_ISSUES_FILE", "KnownIssue", "load_known_issues"]
-
-KNOWN_ISSUES_FILE = "known-issues.toml"
 
 
 @dataclass(frozen=True)

@@ -16,10 +16,14 @@ from pytest_cudabatch.errors import InstallationError, UsageError
 from pytest_cudabatch.pairings.matrix import KnownDriver, KnownRuntime, Matrix, PairingRow
 from pytest_cudabatch.pairings.toml_tables import Entry, read_document, read_entries
 
-__all__ = ["load_matrix", "packaged_matrix"]
+__all__ = ["KNOWN_ISSUES_FILE", "load_matrix", "packaged_matrix"]
+
+KNOWN_ISSUES_FILE = "known-issues.toml"
+"""Lies beside the matrix files, and is read by known_issues.py."""
 
 _RUNTIMES, _DRIVERS, _PAIRINGS = "runtimes.toml", "drivers.toml", "pairings.toml"
 _TABLES = {_RUNTIMES: ("runtime",), _DRIVERS: ("driver",), _PAIRINGS: ("legal", "basis")}
+_KNOWN_FILES = (*_TABLES, KNOWN_ISSUES_FILE)
 
 Read = TypeVar("Read")
 Versioned = TypeVar("Versioned", bound=KnownRuntime | KnownDriver)
@@ -28,14 +32,12 @@ Versioned = TypeVar("Versioned", bound=KnownRuntime | KnownDriver)
 def load_matrix(directory: Path | None = None) -> Matrix:
     """Read the packaged matrix, and ``directory`` over it where one is given.
 
-    Raises UsageError with every problem that the directory's files have, such as an unreadable file, an
-    unknown or missing key, or a value that contradicts its version.
+    Raises UsageError with every problem that the directory's files have, such as an unreadable or
+    unknown file, an unknown or missing key, or a value that contradicts its version.
     """
     problems: list[str] = []
     packaged = _read_directory(packaged_matrix(), problems)
-    own = _read_directory(directory, problems) if directory else Matrix((), (), (), ())
-    if directory and not problems and own == Matrix((), (), (), ()):
-        problems.append(f"{directory}: none of {', '.join(_TABLES)} is there, or all are empty")
+    own = _read_own(directory, problems) if directory else Matrix((), (), (), ())
     if error := UsageError.collect(problems):
         raise error
     return Matrix(
@@ -54,6 +56,21 @@ def packaged_matrix() -> Path:
             f"the matrix files are missing at {directory}: install the package (pip install .)"
         )
     return directory
+
+
+def _read_own(directory: Path, problems: list[str]) -> Matrix:
+    """Read a project's directory; a file that nobody would read, such as a misspelt one, is a problem."""
+    known = ", ".join(_KNOWN_FILES)
+    problems.extend(
+        f"{path}: unknown file; those that are read are {known}"
+        for path in sorted(directory.glob("*.toml"))
+        if path.name not in _KNOWN_FILES
+    )
+    own = _read_directory(directory, problems)
+    has_issues = (directory / KNOWN_ISSUES_FILE).is_file()
+    if not problems and not has_issues and own == Matrix((), (), (), ()):
+        problems.append(f"{directory}: none of {known} is there, or all are empty")
+    return own
 
 
 def _merged(packaged: Sequence[Versioned], own: Sequence[Versioned]) -> tuple[Versioned, ...]:

@@ -158,10 +158,25 @@ def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
     assert problems_of(tmp_path) == ["drivers.toml: Is a directory"]
 
 
+KNOWN_FILES = "runtimes.toml, drivers.toml, pairings.toml, known-issues.toml"
+
+
+def test_an_unknown_file_is_told_beside_the_other_problems(tmp_path: Path) -> None:
+    write(tmp_path, "runtime.toml", RUNTIME)
+    write(tmp_path, "drivers.toml", "[[drivers]]\n")
+    (tmp_path / "notes.txt").touch()
+    assert problems_of(tmp_path) == [
+        f"runtime.toml: unknown file; those that are read are {KNOWN_FILES}",
+        "drivers.toml: drivers: unknown key",
+    ]
+
+
 def test_a_directory_without_matrix_files(tmp_path: Path) -> None:
-    (tmp_path / "runtime.toml").write_text("schema = 1\n")
     with pytest.raises(UsageError) as refusal:
         load_matrix(tmp_path)
-    assert str(refusal.value) == (
-        f"{tmp_path}: none of runtimes.toml, drivers.toml, pairings.toml is there, or all are empty"
-    )
+    assert str(refusal.value) == f"{tmp_path}: none of {KNOWN_FILES} is there, or all are empty"
+
+
+def test_a_directory_with_known_issues_alone(tmp_path: Path) -> None:
+    write(tmp_path, "known-issues.toml", "")
+    assert load_matrix(tmp_path) == load_matrix()

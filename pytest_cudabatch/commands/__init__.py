@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import io
+import os
 import sys
 from collections.abc import Sequence
+from contextlib import redirect_stdout
 from importlib.metadata import version
 from typing import NoReturn
 
@@ -36,7 +39,17 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     ``argv`` are the arguments without the program's name; None takes those of the process.
     """
-    arguments = sys.argv[1:] if argv is None else list(argv)
+    # Kept until the end, so that an OSError is known to be one of stdout, and no other.
+    with redirect_stdout(io.StringIO()) as output:
+        status = _run(sys.argv[1:] if argv is None else argv)
+    try:
+        _print(output.getvalue())
+    except CudaBatchError as error:
+        return _refuse(error, _FAILED)
+    return status
+
+
+def _run(arguments: Sequence[str]) -> int:
     try:
         options = _parser(arguments).parse_args(arguments)
         module = importlib.import_module(f"{__name__}.{options.verb}")
@@ -47,7 +60,26 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _refuse(error, _FAILED)
     except KeyboardInterrupt:
         return _INTERRUPTED
+    except SystemExit:  # argparse has shown the help or the version
+        return 0
     return status
+
+
+def _print(text: str) -> None:
+    """Write all of ``text``. Raises CudaBatchError where stdout is closed, full, or read by nobody."""
+    if not text:
+        return
+    if sys.stdout is None:  # Python's way of saying that the process was started without one
+        raise CudaBatchError("cannot write to stdout: it is closed")
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except OSError as error:
+        # What is still in the buffer would be written, and fail, once more when Python ends.
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
+        raise CudaBatchError(f"cannot write to stdout: {error.strerror}") from error
 
 
 def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from pytest_cudabatch.errors import UsageError
+from pytest_cudabatch.errors import CudaBatchError, UsageError
 from pytest_cudabatch.implementations import load
 from pytest_cudabatch.pairings import DriverEntry, Matrix, Pairing, RuntimeEntry, load_matrix, select
 
@@ -33,11 +33,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the pairings in the matrix's order."""
+    """Print the pairings in the matrix's order. Raises CudaBatchError where none is selected."""
     if options.matrix_dir is not None and not options.matrix_dir.is_dir():
         raise UsageError(f"--matrix-dir: there is no directory {str(options.matrix_dir)!r}")
     matrix = load_matrix(options.matrix_dir)
     pairings = _selected(tuple(_pairings(matrix)), options.select)
+    if not pairings:
+        raise CudaBatchError(f"--select: no pairing matches {options.select!r}")
     rows = list(_describe(matrix, pairings))
     text = json.dumps({"pairings": rows}, indent=1) if options.json else "\n".join(_table(rows))
     sys.stdout.write(text + "\n")

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from pytest_cudabatch.commands.fetch import describe
 from pytest_cudabatch.errors import UsageError
-from pytest_cudabatch.runtimes import DriverFacts, RuntimeFile, fetched, probe
+from pytest_cudabatch.runtimes import DriverFacts, Found, RuntimeFile, discover, fetched, probe
 
 if TYPE_CHECKING:
     from pytest_cudabatch.contract import Answers, Contract, Difference, RecordingHost, Target
@@ -39,7 +39,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action="append",
         type=Path,
         metavar="PATH",
-        help="a libcudart to look at instead of the fetched ones (repeatable)",
+        help="a libcudart to look at instead of those found, or to ask instead of those fetched (repeatable)",
     )
     asking = parser.add_argument_group("the contract")
     asking.add_argument("--contract", action="store_true", help="ask every row of the contract and compare")
@@ -85,35 +85,61 @@ def _default_jobs() -> int:
     return min(_MOST_JOBS, os.cpu_count() or 1)
 
 
-def _runtimes(options: argparse.Namespace) -> Sequence[RuntimeFile]:
-    return [RuntimeFile.read(path) for path in options.runtime] if options.runtime else fetched()
+def _named(paths: Sequence[Path]) -> list[RuntimeFile]:
+    return [RuntimeFile.read(path) for path in paths]
 
 
 def _host(options: argparse.Namespace) -> int:
-    driver, runtimes = probe(_PROBE_SECONDS), _runtimes(options)
+    driver, found = probe(_PROBE_SECONDS), _found(options)
     if options.json:
-        data = {"driver": driver.to_json(), "runtimes": [describe(runtime) for runtime in runtimes]}
+        data = {
+            "driver": driver.to_json(),
+            "runtimes": [
+                {**describe(place.runtime), "found_via": place.found_via} for place in found if place.runtime
+            ],
+            "unusable": [
+                {"path": str(place.path), "found_via": place.found_via, "problem": place.problem}
+                for place in found
+                if place.runtime is None
+            ],
+        }
         sys.stdout.write(json.dumps(data, indent=1) + "\n")
     else:
-        lines = [*_driver_lines(driver), "", *_runtime_lines(runtimes)]
+        lines = [*_driver_lines(driver), "", *_runtime_lines(found)]
         sys.stdout.write("\n".join(lines) + "\n")
     return 0
 
 
+def _found(options: argparse.Namespace) -> Sequence[Found]:
+    if options.runtime:
+        return [Found(runtime.path, "--runtime", runtime) for runtime in _named(options.runtime)]
+    return discover()
+
+
 def _driver_lines(driver: DriverFacts) -> list[str]:
+    if driver.path is None:
+        return [
+            f"no driver: {driver.reason}",
+            *([f"its kernel module is there: {driver.release}"] if driver.release else []),
+        ]
     return [
         f"driver    {driver.release or 'unknown release'}{' (simulated)' if driver.simulated else ''}",
         f"supports  CUDA {driver.version}" if driver.version else "supports  no CUDA version that it tells",
-        f"library   {driver.path or 'none'}",
+        f"library   {driver.path}",
         *(f"gpu {number}     {name}" for number, name in enumerate(driver.gpus)),
         "context   can be made" if driver.context else f"context   cannot be made: {driver.reason}",
     ]
 
 
-def _runtime_lines(runtimes: Sequence[RuntimeFile]) -> list[str]:
-    if not runtimes:
-        return ["no runtimes fetched; cudabatch fetch 12.9 13.0 gets some"]
-    return [f"{runtime.release:<9} {runtime.abi.value}  {runtime.path}" for runtime in runtimes]
+def _runtime_lines(found: Sequence[Found]) -> list[str]:
+    if not found:
+        return ["no runtimes found; cudabatch fetch 12.9 13.0 gets some"]
+    return [
+        f"{runtime.release:<9} {runtime.abi.value}  {place.found_via:<15}  {runtime.path}"
+        if (runtime := place.runtime)
+        else f"unusable          {place.found_via:<15}  {place.problem}"
+        for place in found
+    ]
 
 
 def _contract(options: argparse.Namespace) -> int:
@@ -142,7 +168,8 @@ def _targets(options: argparse.Namespace, contract: Contract) -> tuple[Recording
             raise UsageError("the contract has no answers of a version that is simulated")
         driver = max(target.driver for target in targets)
         return RecordingHost("simulated", driver, None, (), platform.machine()), targets
-    facts, runtimes = probe(_PROBE_SECONDS), _runtimes(options)
+    facts = probe(_PROBE_SECONDS)
+    runtimes = _named(options.runtime) if options.runtime else fetched()
     targets = device_targets(load_matrix(), facts, runtimes)
     if facts.version is None or not targets:
         why = (

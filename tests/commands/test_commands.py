@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from importlib.metadata import version
 from pathlib import Path
+from typing import IO
 
 import pytest
 from vendor_wheels import libcudart, runtime_wheel
@@ -95,10 +97,39 @@ def test_as_a_module() -> None:
 def test_a_verb_is_imported_when_it_is_asked_for() -> None:
     code = (
         "import sys; from pytest_cudabatch.commands import main\n"
-        "try: main(['--help'])\n"
-        "except SystemExit as end: print(end.code, 'pytest_cudabatch.commands.fetch' in sys.modules)"
+        "print(main(['--help']), 'pytest_cudabatch.commands.fetch' in sys.modules)"
     )
     output = subprocess.run(
         [sys.executable, "-c", code], check=True, capture_output=True, text=True, cwd="/"
     ).stdout
     assert output.splitlines()[-1] == "0 False"
+
+
+def printed_to(stdout: int | IO[bytes], *command: str) -> tuple[int, str]:
+    """Return the exit status and stderr of a command with that stdout."""
+    done = subprocess.run(
+        command, stdout=stdout, stderr=subprocess.PIPE, text=True, cwd="/", timeout=60, check=False
+    )
+    return done.returncode, done.stderr
+
+
+@pytest.mark.parametrize("arguments", ["matrix --json", "probe", "--help", "fetch --help", "--version"])
+def test_a_stdout_that_cannot_be_written_is_one_line(arguments: str) -> None:
+    command = (sys.executable, "-m", "pytest_cudabatch", *arguments.split())
+    failure = "cudabatch: cannot write to stdout: "
+    with Path("/dev/full").open("wb") as full:
+        assert printed_to(full, *command) == (1, f"{failure}No space left on device\n")
+    reading, writing = os.pipe()
+    os.close(reading)
+    assert printed_to(writing, *command) == (1, f"{failure}Broken pipe\n")
+    os.close(writing)
+    closed = ("/bin/sh", "-c", 'exec "$@" >&-', "sh", *command)
+    assert printed_to(subprocess.DEVNULL, *closed) == (1, f"{failure}it is closed\n")
+
+
+def test_nothing_to_print_needs_no_stdout() -> None:
+    """What went wrong is told, and not that it has no output."""
+    command = (sys.executable, "-m", "pytest_cudabatch", "fetch", "12")
+    with Path("/dev/full").open("wb") as full:
+        status, error = printed_to(full, *command)
+    assert (status, error.count("\n"), "stdout" in error) == (4, 1, False)

@@ -95,3 +95,9 @@ def test_a_projects_own_pairing_as_a_table(own_matrix: Path, capsys: pytest.Capt
 def test_bad_input(arguments: list[str], error: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["matrix", *arguments]) == 4
     assert capsys.readouterr() == ("", f"cudabatch: {error}\n")
+
+
+@pytest.mark.parametrize("form", [[], ["--json"]], ids=["table", "json"])
+def test_a_selection_of_nothing_is_told(form: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["matrix", *form, "--select", "runtime>=99"]) == 1
+    assert capsys.readouterr() == ("", "cudabatch: --select: no pairing matches 'runtime>=99'\n")

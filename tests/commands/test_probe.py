@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -33,13 +34,15 @@ VALID = Question("valid", "cudaMemcpyBatchAsync")
 ZERO = Question("count-zero", "cudaMemcpyBatchAsync")
 
 
-def cudabatch(*arguments: str, driver: str | None = None) -> subprocess.CompletedProcess[str]:
+def cudabatch(
+    *arguments: str, driver: str | None = None, **variables: str
+) -> subprocess.CompletedProcess[str]:
     """Run the command in a process of its own, on a simulated driver or on none."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("CUDABATCH_")}
     path = str(library(f"simcuda/driver-{driver}/libcuda.so.1").parent) if driver else "/nonexistent"
     return subprocess.run(
         [sys.executable, "-m", "pytest_cudabatch", "probe", *arguments],
-        env={**environment, "LD_LIBRARY_PATH": path},
+        env={**environment, "LD_LIBRARY_PATH": path, **variables},
         cwd="/",
         capture_output=True,
         text=True,
@@ -65,7 +68,46 @@ def test_tells_the_same_to_people() -> None:
     done = cudabatch("--runtime", str(RUNTIME), driver="13.0")
     lines = done.stdout.splitlines()
     assert lines[1] == "supports  CUDA 13.0"
-    assert lines[-3:] == ["context   can be made", "", f"13.0      v13000  {RUNTIME}"]
+    assert lines[-3:] == ["context   can be made", "", f"13.0      v13000  --runtime        {RUNTIME}"]
+
+
+@pytest.fixture
+def toolkit(tmp_path: Path) -> dict[str, str]:
+    """The environment of a host with a toolkit, one of whose two runtimes is damaged."""
+    libraries = tmp_path / "toolkit" / "lib64"
+    libraries.mkdir(parents=True)
+    shutil.copy(RUNTIME, libraries)
+    (libraries / "libcudart.so.12").write_text("no library")
+    return {"CUDA_HOME": str(tmp_path / "toolkit"), "XDG_CACHE_HOME": str(tmp_path)}
+
+
+def test_tells_where_each_runtime_was_found(toolkit: dict[str, str]) -> None:
+    libraries = Path(toolkit["CUDA_HOME"], "lib64")
+    problem = f"{libraries}/libcudart.so.12: not a 64-bit little-endian ELF file"
+    told = json.loads(cudabatch("--json", driver="13.0", **toolkit).stdout)
+    assert {
+        "release": "13.0",
+        "abi": "v13000",
+        "exports_batch": True,
+        "source": "simulated",
+        "path": f"{libraries}/libcudart.so.13",
+        "found_via": "CUDA_HOME",
+    } in told["runtimes"]
+    assert {
+        "path": f"{libraries}/libcudart.so.12",
+        "found_via": "CUDA_HOME",
+        "problem": problem,
+    } in told["unusable"]
+    lines = cudabatch(driver="13.0", **toolkit).stdout.splitlines()
+    assert f"13.0      v13000  CUDA_HOME        {libraries}/libcudart.so.13" in lines
+    assert f"unusable          CUDA_HOME        {problem}" in lines
+
+
+def test_says_plainly_that_there_is_no_driver() -> None:
+    done = cudabatch("--runtime", str(RUNTIME))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("no driver: libcuda could not be loaded: libcuda.so.1: ")
+    assert done.stdout.endswith(f"\n\n13.0      v13000  --runtime        {RUNTIME}\n")
 
 
 def test_asks_every_row_of_a_runtime_and_records_the_answers(tmp_path: Path) -> None:

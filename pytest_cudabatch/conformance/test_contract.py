@@ -12,6 +12,9 @@ import pytest
 if TYPE_CHECKING:
     from pytest_cudabatch import ContractCheck
 
+pytestmark = pytest.mark.cuda_pairings("runtime>=12.8 on driver==13.0")
+"""Where answers of real drivers are recorded; a runtime without any there is skipped."""
+
 
 @pytest.mark.cuda_cell(kind="F17", finding="attributes")
 def test_attributes_that_are_taken(cuda_contract: ContractCheck) -> None:

@@ -98,25 +98,36 @@ def _names(parser: pytest.Parser, group: str) -> set[str]:
 def _options(parser: pytest.Parser, words: Sequence[str]) -> Iterator[tuple[str, ...]]:
     """Yield each option with its values; the positional arguments are left out.
 
-    The parser itself tells values from positional arguments: an option is given to it with all words up to
-    the next one, and what comes back as positional was not the option's.
+    The parser itself tells them apart: without a word that is positional, the command line has one
+    positional argument less; without a value it has as many as before, or an option that lacks its value.
+    All other words stay, since there may be options that must be given.
     """
-    segment: list[str] = []
-    for word in (*takewhile(lambda word: word != "--", words), "--"):
-        if word != "--" and not (word.startswith("-") and _positionals(parser, [word]) == 0):
-            segment.append(word)
-            continue
-        if segment and segment[0].startswith("-"):
-            yield tuple(segment[: len(segment) - _positionals(parser, segment)])
-        segment = [word]
+    words = list(takewhile(lambda word: word != "--", words))
+    starts = [number for number, word in enumerate(words) if _is_option(parser, word, words)]
+    for start, after in zip(starts, [*starts[1:], len(words)], strict=True):
+        end, rest = after, words[after:]
+        while end > start + 1 and _is_positional(parser, words[:end], rest):
+            end -= 1
+        yield tuple(words[start:end])
 
 
-def _positionals(parser: pytest.Parser, segment: Sequence[str]) -> int:
-    """Return how many of the words, at their end, are positional."""
+def _is_positional(parser: pytest.Parser, words: Sequence[str], rest: Sequence[str]) -> bool:
+    """Whether the last of ``words`` is a positional argument, where ``rest`` follows."""
+    with_it, without = (_positionals(parser, [*head, *rest]) for head in (words, words[:-1]))
+    return with_it is not None and without == with_it - 1
+
+
+def _is_option(parser: pytest.Parser, word: str, words: Sequence[str]) -> bool:
+    """Whether ``word`` is more than a look-alike such as -1; ``words`` hold all that must be given."""
+    return word.startswith("-") and not _is_positional(parser, [word], words)
+
+
+def _positionals(parser: pytest.Parser, words: Sequence[str]) -> int | None:
+    """Return how many of the words are positional arguments; None if this is no good command line."""
     try:
-        known, surplus = parser.parse_known_and_unknown_args(segment)
-    except pytest.UsageError:  # an option alone that needs a value
-        return 0
+        known, surplus = parser.parse_known_and_unknown_args(words)
+    except pytest.UsageError:
+        return None
     return len(known.file_or_dir) + len(surplus)
 
 

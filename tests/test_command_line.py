@@ -17,6 +17,7 @@ def pytest_addoption(parser):
     parser.addoption("--fast", action="store_true")
     parser.addoption("--both", nargs=2)
     parser.addoption("--maybe", nargs="?", const="yes")
+    parser.addoption("--several", nargs="*")
     parser.addoption("--cuda-of-ours")
 """
 
@@ -92,6 +93,7 @@ def test_an_option_of_ours_is_not_inherited_nor_its_value(
         ("--maybe --fast test_l.py", "--maybe --fast"),
         ("--cuda-of-ours 3 test_l.py", "--cuda-of-ours 3"),
         ("--fast -- test_l.py", "--fast"),
+        ("test_l.py --several a b --fast test_l.py", "--several a b --fast"),
         ("-k it -m x -r a -ra -n 0 -n0 -vv -xq -xvk it test_l.py", ""),
         ("--maxfail 3 --durations 5 --junitxml x.xml -c pytest.ini --rootdir . test_l.py", ""),
         ("--deselect test_l.py test_l.py", ""),
@@ -118,6 +120,22 @@ def test_options_of_the_ini_file_the_environment_and_an_argument_file(
         "--fast",
         *("--both", "one", "two words"),
     )
+
+
+def test_an_option_that_must_be_given(project: pytest.Pytester) -> None:
+    project.makeconftest(DEVELOPMENT + '    parser.addoption("--must", required=True)\n')
+    words = (
+        "--cuda-budget",
+        "3",
+        "--fast",
+        "test_l.py",
+        "--must",
+        "test_l.py",
+        "test_l.py",
+        "--maxfail",
+        "-1",
+    )
+    assert inherited(project, *words) == ("--fast", "--must", "test_l.py")
 
 
 COVERAGE = """

@@ -93,6 +93,29 @@ def test_reference_passes_the_whole_gate_on_the_h200() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("kind", "right", "wrong"),
+    [("gate-driver-version", CU13, CU12), ("gate-dlsym-always-9", CU12, CU13)],
+)
+def test_the_drivers_fault_is_known_and_the_wrong_call_is_not_excused(
+    kind: str, right: tuple[str, ...], wrong: tuple[str, ...]
+) -> None:
+    """The same batch of 4,096 mixed copies that crashed in another run left a lost context in this one."""
+    cells = [cell for cell in read(OBSERVED / kind / H200)["cells"] if cell["case"] == DRIVER_FAULT]
+    assert {cell["pairing"] for cell in cells} == {*right, *wrong}
+    for cell in cells:
+        if cell["pairing"] in right:
+            assert (cell["verdict"], cell["known_issue"], cell["pytest"]) == (
+                "crashed",
+                "mixed-h2d-batch",
+                "xfailed",
+            )
+            assert cell["finding"]["summary"].endswith("cudaStreamSynchronize returned CUDA error 719")
+        else:
+            assert (cell["known_issue"], cell["pytest"]) == (None, "failed")
+            assert cell["finding"]["code"] == "wrong-abi"
+
+
 def test_the_diagnosis_of_the_original_bug() -> None:
     cells = read(OBSERVED / "matrix-driver-version" / H200)["cells"]
     named = {

@@ -28,7 +28,10 @@ Read = TypeVar("Read")
 
 
 def read_document(path: Path, tables: Collection[str], problems: list[str]) -> Mapping[str, Any]:
-    """Return the document, empty where there is no file or it is no matrix file."""
+    """Return the document, empty where there is no file or it is no matrix file of this version.
+
+    One that only lacks its schema is taken for this version's, so that its other problems are told too.
+    """
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -38,7 +41,8 @@ def read_document(path: Path, tables: Collection[str], problems: list[str]) -> M
         return {}
     if document.get("schema") != SCHEMA:
         problems.append(f"{path}: schema: must be {SCHEMA}, the only one that this version reads")
-        return {}
+        if "schema" in document:
+            return {}
     unknown = sorted(document.keys() - {"schema", *tables})
     problems.extend(f"{path}: {key}: unknown key" for key in unknown)
     return document

@@ -87,9 +87,14 @@ def test_a_packet_that_is_too_large_is_not_sent(pair):
 
 
 def test_lines_keep_what_json_can_carry_and_the_text_of_the_rest():
-    line = encode_line(3, "report", {"a": [1, None, "\udce4\n"], "b": b"bytes"})
+    line = encode_line(3, "report", {"a": [1, None, "\U0001f600ä\n"], "b": b"bytes"})
     assert line.count(b"\n") == 1
-    assert decode_line(line) == (3, "report", {"a": [1, None, "\udce4\n"], "b": "b'bytes'"})
+    assert decode_line(line) == (3, "report", {"a": [1, None, "\U0001f600ä\n"], "b": "b'bytes'"})
+
+
+def test_lone_surrogates_are_shown_since_nothing_can_carry_them():
+    line = encode_line(0, "report", {"a": ["\udce4\n"]})
+    assert decode_line(line) == (0, "report", {"a": ["\\udce4\n"]})
 
 
 @pytest.mark.parametrize(

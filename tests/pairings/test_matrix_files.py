@@ -153,6 +153,15 @@ def test_a_file_that_is_no_matrix_file(tmp_path: Path, content: bytes, problem: 
     assert problems_of(tmp_path) == [problem]
 
 
+def test_a_missing_schema_hides_no_other_problem(tmp_path: Path) -> None:
+    write(tmp_path, "runtimes.toml", RUNTIME.replace("assumed", "certain") + "[[driver]]\n", schema="")
+    assert problems_of(tmp_path) == [
+        "runtimes.toml: schema: must be 1, the only one that this version reads",
+        "runtimes.toml: driver: unknown key",
+        "runtimes.toml: runtime 1: basis: must be one of observed, header, assumed, not 'certain'",
+    ]
+
+
 def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "drivers.toml").mkdir()
     assert problems_of(tmp_path) == ["drivers.toml: Is a directory"]

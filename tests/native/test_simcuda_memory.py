@@ -104,6 +104,7 @@ def test_registrations() -> None:
         "unregister": [0, 713, 713, 0],
         "unregister pinned": 713,
         "pageable again": [0, 0, 0, 0, 0],
+        "end": 0,
     }
 
 

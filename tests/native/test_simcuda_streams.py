@@ -26,12 +26,13 @@ def test_a_copy_happens_after_the_call(driver: str, runtime: str) -> None:
 
 
 def test_streams_do_not_wait_for_each_other() -> None:
-    assert value_of("streams_are_independent", **ON_13) == {"codes": [0, 0], "held": NOT_READY, "free": 0}
+    expected = {"codes": [0, 0], "held": NOT_READY, "free": 0, "end": 0}
+    assert value_of("streams_are_independent", **ON_13) == expected
 
 
 @pytest.mark.parametrize(("flags", "before"), [(0, NOT_READY), (1, 0)], ids=["blocking", "non-blocking"])
 def test_the_legacy_stream_waits_for_blocking_streams_only(flags: int, before: int) -> None:
-    assert value_of("legacy_stream_waits", flags=flags, **ON_13) == [before, 0, 0]
+    assert value_of("legacy_stream_waits", flags=flags, **ON_13) == [before, 0, 0, 0]
 
 
 def test_a_stream_waits_for_an_event_of_another() -> None:
@@ -83,6 +84,11 @@ def test_no_thread_starts_before_asynchronous_work() -> None:
 def test_a_process_ends_while_work_is_under_way() -> None:
     ended = run("exit_with_work", **ON_13)
     assert (ended.exit_code, ended.signal, ended.value, ended.stderr) == (0, None, "left", "")
+
+
+def test_work_goes_on_in_the_memory_that_an_interpreter_leaves() -> None:
+    """The scenarios' memory stays until the process ends: work that nobody waited for never faults in it."""
+    assert value_of("exit_with_work_that_goes_on", **ON_13) == "left"
 
 
 def test_both_libraries_load_within_five_milliseconds() -> None:

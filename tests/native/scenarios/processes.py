@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from simulated import Batch, Gate, Process, Words, in_fork, scenario
+from simulated import Batch, Gate, Library, Process, Words, in_fork, readable_pages, scenario
 
 
 def _threads() -> int:
@@ -66,6 +67,22 @@ def exit_with_work(process: Process) -> str:
     gate = Gate()
     gate.close(process, batch.stream)
     assert process.runtime.cudaMemsetAsync(batch.device, 0, 64, batch.stream) == 0
+    return "left"
+
+
+@scenario
+def exit_with_work_that_goes_on(process: Process) -> str:
+    """Leave work that runs when the interpreter has ended, in C's exit handlers."""
+    runtime, libc = process.runtime, Library(None)
+    semaphore = registered = readable_pages(1)
+    batch = Batch.build(process)
+    assert runtime.cudaHostRegister(registered, mmap.PAGESIZE, 0) == 0
+    assert libc.sem_init(semaphore, 0, 0) == 0
+    assert runtime.cudaLaunchHostFunc(batch.stream, libc.address("sem_wait"), semaphore) == 0
+    assert runtime.cudaMemcpyAsync(batch.device, registered, mmap.PAGESIZE, 1, batch.stream) == 0
+    # The last one set runs first: the work may begin, and the process waits for it.
+    assert libc.__cxa_atexit(runtime.address("cudaDeviceSynchronize"), 0, 0) == 0
+    assert libc.__cxa_atexit(libc.address("sem_post"), semaphore, 0) == 0
     return "left"
 
 

@@ -45,9 +45,9 @@ class Words:
 
 
 class Library:
-    """One of the two libraries: ``library.cudaMalloc(...)`` returns the code."""
+    """One of the two libraries, or C's if None: ``library.cudaMalloc(...)`` returns the code."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str | None) -> None:
         self.handle = ctypes.CDLL(path)
 
     def __getattr__(self, name: str) -> Callable[..., int]:
@@ -201,6 +201,7 @@ class Gate:
     def __init__(self) -> None:
         self._open = threading.Event()
         self.function = HOST_FUNCTION(lambda _: self._open.wait() and None)
+        keep(self.function)
         self.address = ctypes.cast(self.function, ctypes.c_void_p).value or 0
 
     def close(self, process: Process, stream: int) -> None:
@@ -213,7 +214,7 @@ class Gate:
 def readable_pages(count: int) -> int:
     """Return the address of zeroed pages of the program's own."""
     pages = mmap.mmap(-1, count * mmap.PAGESIZE)
-    _KEPT.append(pages)
+    keep(pages)
     return ctypes.addressof(ctypes.c_char.from_buffer(pages))
 
 
@@ -225,8 +226,9 @@ def page_before_a_hole(size: int) -> int:
     return start + mmap.PAGESIZE - size
 
 
-_KEPT: list[object] = []
-"""Mappings that must outlive the calls that use their addresses."""
+def keep(used: object) -> None:
+    """Never free ``used``: the worker may still be using it when the interpreter ends."""
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(used))
 
 
 def in_fork(work: Callable[[], Any]) -> Any:

@@ -39,7 +39,7 @@ def streams_are_independent(process: Process) -> dict[str, Any]:
     codes = [runtime.cudaMemsetAsync(device, 1, 64, free), runtime.cudaStreamSynchronize(free)]
     found = {"codes": codes, "held": runtime.cudaStreamQuery(held), "free": runtime.cudaStreamQuery(free)}
     gate.open()
-    return found
+    return {**found, "end": runtime.cudaDeviceSynchronize()}
 
 
 @scenario
@@ -54,7 +54,8 @@ def legacy_stream_waits(process: Process, flags: int) -> list[int]:
         assert runtime.cudaEventSynchronize(event) == 0
     before = runtime.cudaEventQuery(event)
     gate.open()
-    return [before, runtime.cudaStreamSynchronize(1), runtime.cudaEventQuery(event)]
+    after = [runtime.cudaStreamSynchronize(1), runtime.cudaEventQuery(event)]
+    return [before, *after, runtime.cudaStreamSynchronize(held)]
 
 
 @scenario

@@ -38,6 +38,9 @@ int memory_allocate_pinned(size_t size, unsigned flags, cuda_address *address);
 /*
  * Makes a range of the program's memory known, by the byte (assumed: real ones pin pages). What touches a
  * known range is CUDA_HOST_MEMORY_ALREADY_REGISTERED; memory that is not mapped, CUDA_INVALID_VALUE (assumed).
+ *
+ * The range stays the program's. Pages that are pinned outlive their unmapping; here work that is under way
+ * in them faults on the worker thread, so a program waits for it first, at its end too.
  */
 int memory_register(size_t size, unsigned flags, cuda_address address);
 

@@ -40,6 +40,14 @@ def test_reference_is_faster_than_the_loop_and_no_slower_than_the_best_other() -
     assert reference / min(medians.values()) <= 1.05
 
 
+def test_the_references_own_cost_is_small() -> None:
+    """At most 5 us a call and 20 ns a descriptor, on a driver whose batch function does nothing."""
+    path = RESULT.parents[1] / "own-cost" / RESULT.name
+    cost = json.loads(path.read_text(encoding="utf-8"))["own_cost"]
+    assert 0 < cost["call_us"] <= 5
+    assert 0 < cost["descriptor_ns"] <= 20
+
+
 def test_one_unchunked_call_of_the_mixed_plan_crashes() -> None:
     (unchunked,) = [r for r in results()["plans"][0]["results"] if r["contender"] == "batch-unchunked"]
     assert (unchunked["status"], unchunked["signal"], unchunked["apart"]) == ("crashed", "SIGSEGV", True)

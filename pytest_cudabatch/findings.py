@@ -82,7 +82,10 @@ HINTS = {
 
 @dataclass(frozen=True)
 class Place:
-    """A spot in a loaded object: the file as the loader named it, and the offset in bytes from its base."""
+    """A spot in a loaded object: the file and its directory, and the offset in bytes from its base.
+
+    The directories above are the host's own and say nothing; reports leave them out.
+    """
 
     file: str
     offset: int
@@ -229,7 +232,7 @@ def no_evidence() -> Finding:
 
 
 def _place(location: Any) -> Place:
-    return Place(location.file, location.offset)
+    return Place("/".join(PurePath(location.file).parts[-2:]), location.offset)
 
 
 def _inside(call: Call | None) -> str:

@@ -46,7 +46,7 @@ class Ledger:
     @property
     def nothing_ran(self) -> bool:
         """Whether no cell came to a result: all were skipped, unavailable or left out."""
-        return all(cell.verdict in (Verdict.SKIPPED, Verdict.UNAVAILABLE) for cell in self.cells)
+        return not any(_has_result(cell) for cell in self.cells)
 
     def unfinished_business(self) -> Iterator[str]:
         """Say, for the report, what is missing in it."""
@@ -83,6 +83,11 @@ class Ledger:
             yield f"the path of {unknown} cells is unknown"
 
 
+def _has_result(cell: Cell) -> bool:
+    """Whether the cell came to a result: neither skipped nor unavailable."""
+    return cell.verdict not in (Verdict.SKIPPED, Verdict.UNAVAILABLE)
+
+
 def _ran(cell: Cell) -> bool:
-    """Whether the cell has a pairing and came to a result: neither skipped nor unavailable."""
-    return cell.identity.pairing is not None and cell.verdict not in (Verdict.SKIPPED, Verdict.UNAVAILABLE)
+    """Whether the cell came to a result on a pairing."""
+    return cell.identity.pairing is not None and _has_result(cell)

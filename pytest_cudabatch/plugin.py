@@ -155,7 +155,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         group,
         "cuda-matrix-dir",
         metavar="DIR",
-        help="a directory with the project's own runtimes.toml and drivers.toml, merged over ours",
+        help="a directory with the project's own matrix files and known-issues.toml, merged over ours",
     )
 
 

@@ -28,7 +28,6 @@ SLOTS = 16
 """Slots of an evidence file. Cells take them in turn, so that a leftover process of one cell, killed late,
 cannot write into the evidence of the next."""
 
-
 BUDGET_SPENT = "--cuda-budget was spent before this cell"
 
 
@@ -148,7 +147,7 @@ class CellRunner:
     def run_item(self, item: pytest.Item) -> None:
         """Run one cell and report it to this session, phase by phase."""
         item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
-        reports = list(self._reports(item)) if self._fits() else [_budget_spent(item)]
+        reports = self._reports(item) if self._fits() else [_budget_spent(item)]
         for report in reports:
             item.ihook.pytest_runtest_logreport(report=report)
         item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)

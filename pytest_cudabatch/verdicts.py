@@ -178,11 +178,6 @@ class Cell:
         """The platform that the cell ran on; None for a cell without a pairing."""
         return self.identity.pairing.platform if self.identity.pairing else None
 
-    @property
-    def counts_as_failure(self) -> bool:
-        """Whether pytest counts the cell as failed (an expected failure is none)."""
-        return self.pytest_result == "failed"
-
     def to_json(self) -> dict[str, Any]:
         """Return the cell as the report's schema has it."""
         identity, pairing = self.identity, self.identity.pairing

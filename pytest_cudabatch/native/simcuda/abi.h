@@ -11,7 +11,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* A static runtime keeps its functions to the object that it is linked into, as the vendor's archive does. */
+#ifdef SIM_STATIC
+#define CUDA_API __attribute__((visibility("hidden")))
+#else
 #define CUDA_API __attribute__((visibility("default")))
+#endif
 
 enum cuda_code {
     CUDA_OK = 0,

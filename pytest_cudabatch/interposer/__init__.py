@@ -1,6 +1,6 @@
 """Evidence: what the audit library (native/interposer) saw of a process's copies, read back as values.
 
-And injection: which of a process's calls the library answers itself, on request.
+And injection: which of a process's calls the library delays, answers itself, or fails, on request.
 """
 
 from __future__ import annotations
@@ -18,13 +18,21 @@ from pytest_cudabatch.interposer.evidence import (
     VersionQuery,
 )
 from pytest_cudabatch.interposer.evidence_file import EvidenceFile, environment
-from pytest_cudabatch.interposer.injections import AppliedInjection, Injection, parse_injections
+from pytest_cudabatch.interposer.injections import (
+    AppliedInjection,
+    Effect,
+    EffectKind,
+    Injection,
+    parse_injections,
+)
 
 __all__ = [
     "AppliedInjection",
     "Binding",
     "Call",
     "CopyPath",
+    "Effect",
+    "EffectKind",
     "Evidence",
     "EvidenceFile",
     "Injection",

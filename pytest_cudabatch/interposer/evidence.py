@@ -96,7 +96,7 @@ class Call:
 
     ``given`` is how many parameters a batch call was made with, ``taken`` how many the called function has;
     None where that is not known, and always for a single copy. ``count`` is in descriptors. ``injected``: a
-    rule returned the code and the function was not called.
+    rule returned the code, hung or crashed, and the function was not called.
     """
 
     sequence: int
@@ -124,14 +124,15 @@ class Lookup:
     """One answer of cuGetProcAddress or cudaGetDriverEntryPoint about a watched name.
 
     ``version`` is what was asked for (12080 is CUDA 12.8), 0 where the function has no such parameter.
-    ``found`` is None for an error and for a success with NULL. ``injected``: a rule answered.
+    ``found`` is None for an error and for a success with NULL. ``injected``: a rule answered, or hung or
+    crashed in its place, where ``code`` is None.
     """
 
     function: str
     name: str
     version: int
     flags: int
-    code: int
+    code: int | None
     caller: Location
     found: Location | None
     injected: bool = False
@@ -141,7 +142,8 @@ class Lookup:
 class Binding:
     """The dynamic linker gave ``caller`` (a file) the function's address, for its PLT or by dlsym.
 
-    ``injected``: a rule made dlsym answer NULL, although ``callee`` is there.
+    ``injected``: a rule made dlsym answer NULL, although ``callee`` is there, or answer ``function`` where
+    its counterpart of the other ABI was asked for.
     """
 
     function: str
@@ -156,13 +158,14 @@ class VersionQuery:
     """One answer of cudaDriverGetVersion, cuDriverGetVersion or cudaRuntimeGetVersion; equal ones once.
 
     ``owner_file`` is the library that answered. ``version`` is as CUDA counts it (12080 is 12.8), None where
-    the code is not 0 or a rule answered (``injected``), which leaves the caller's variable as it was.
+    the code is not 0 or a rule answered (``injected``), which leaves the caller's variable as it was. Where
+    the rule hung or crashed, ``code`` is None.
     """
 
     function: str
     caller: Location
     owner_file: str
-    code: int
+    code: int | None
     version: int | None
     under_test: bool
     injected: bool = False
@@ -232,7 +235,10 @@ class Evidence:
         return tuple(
             lookup
             for lookup in self.lookups
-            if lookup.found is None and _BATCH.fullmatch(lookup.name) and _is_under_test(lookup.caller.file)
+            if lookup.found is None
+            and lookup.code is not None
+            and _BATCH.fullmatch(lookup.name)
+            and _is_under_test(lookup.caller.file)
         )
 
     @property
@@ -247,7 +253,7 @@ class Evidence:
 
     @property
     def injected(self) -> int:
-        """How often a rule answered in place of a real function."""
+        """How often a rule took effect."""
         return sum(injection.fired for injection in self.injections)
 
     @property

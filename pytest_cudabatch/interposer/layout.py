@@ -14,6 +14,7 @@ __all__ = [
     "CALL_IN_FLIGHT",
     "CALL_RETURNED",
     "EVIDENCE_DLSYM",
+    "EVIDENCE_DLSYM_OTHER_ABI",
     "EVIDENCE_DLSYM_REFUSED",
     "EVIDENCE_HEADER_SIZE",
     "EVIDENCE_MAGIC",
@@ -25,8 +26,14 @@ __all__ = [
     "EVIDENCE_VIA_DLSYM",
     "EVIDENCE_VIA_PLT",
     "FUNCTIONS",
+    "INJECTED_ANSWER",
+    "INJECTED_END",
     "RULE_BATCH_NAME",
+    "RULE_CRASHES",
+    "RULE_DELAYS",
     "RULE_FINDS_NULL",
+    "RULE_FINDS_OTHER_ABI",
+    "RULE_HANGS",
     "RULE_RETURNS_CODE",
     "RULE_UNDER_TEST",
     "EvidenceBinding",
@@ -45,7 +52,7 @@ __all__ = [
 ]
 
 EVIDENCE_MAGIC = int.from_bytes(b"evident1", "little")
-EVIDENCE_VERSION = 2
+EVIDENCE_VERSION = 3
 EVIDENCE_HEADER_SIZE = 4096
 EVIDENCE_SLOTS_MAX = 256
 EVIDENCE_RULES = 32
@@ -55,6 +62,9 @@ EVIDENCE_PUBLISHED = 2
 EVIDENCE_VIA_PLT = 1
 EVIDENCE_VIA_DLSYM = 2
 EVIDENCE_DLSYM_REFUSED = 3
+EVIDENCE_DLSYM_OTHER_ABI = 4
+INJECTED_ANSWER = 1
+INJECTED_END = 2
 CALL_IN_FLIGHT = 2
 CALL_RETURNED = 3
 CALL_HAS_STREAM = 1
@@ -63,6 +73,10 @@ RULE_UNDER_TEST = 1
 RULE_BATCH_NAME = 2
 RULE_RETURNS_CODE = 1
 RULE_FINDS_NULL = 2
+RULE_FINDS_OTHER_ABI = 3
+RULE_DELAYS = 4
+RULE_HANGS = 5
+RULE_CRASHES = 6
 
 FUNCTIONS = (
     "cudaMemcpyBatchAsync",
@@ -218,7 +232,7 @@ class EvidenceRule(ctypes.Structure):
         ("conditions", c_uint32),
         ("effect", c_uint32),
         ("code", c_int32),
-        ("reserved", c_uint32),
+        ("delay", c_uint32),
         ("seen", c_uint64),
         ("fired", c_uint64),
     )

@@ -66,12 +66,18 @@ static void record_binding(uint16_t function, const struct link_map *caller, uin
     tables_add(BINDINGS, &binding.entry);
 }
 
-static bool is_refused(uint16_t function, const struct link_map *caller)
+/* What dlsym answers: a stub, or by a rule 0, which leaves no dlerror: for the dynamic linker nothing failed. */
+static uint64_t dlsym_answer(uint16_t function, const struct link_map *caller, uint64_t found)
 {
-    return watched_functions[function].kind == BATCH_COPY && injection_into_dlsym((uint64_t)caller->l_ld);
+    struct dlsym_answer answer = {function, found, EVIDENCE_VIA_DLSYM};
+    if (watched_functions[function].kind == BATCH_COPY)
+        injection_into_dlsym((uint64_t)caller->l_ld, &answer);
+    if (stub_at(answer.address) != NULL)
+        return answer.address;
+    record_binding(answer.function, caller, answer.address != 0 ? answer.address : found, answer.via);
+    return answer.address != 0 ? stub_for(answer.function, answer.address) : 0;
 }
 
-/* An answer of 0 becomes dlsym's, without a dlerror: for the dynamic linker nothing has failed. */
 EXPORT uintptr_t la_symbind64(Elf64_Sym *symbol, unsigned int index, uintptr_t *caller, uintptr_t *definer,
                               unsigned int *flags, const char *name)
 {
@@ -82,13 +88,10 @@ EXPORT uintptr_t la_symbind64(Elf64_Sym *symbol, unsigned int index, uintptr_t *
     if (function == NOT_WATCHED)
         return symbol->st_value;
     const struct link_map *map = (const struct link_map *)*caller;
-    bool by_dlsym = *flags & LA_SYMB_DLSYM;
-    if (by_dlsym && is_refused(function, map)) {
-        record_binding(function, map, symbol->st_value, EVIDENCE_DLSYM_REFUSED);
-        return 0;
-    }
+    if (*flags & LA_SYMB_DLSYM)
+        return dlsym_answer(function, map, symbol->st_value);
     if (stub_at(symbol->st_value) != NULL)
         return symbol->st_value;
-    record_binding(function, map, symbol->st_value, by_dlsym ? EVIDENCE_VIA_DLSYM : EVIDENCE_VIA_PLT);
+    record_binding(function, map, symbol->st_value, EVIDENCE_VIA_PLT);
     return stub_for(function, symbol->st_value);
 }

@@ -3,6 +3,7 @@
 
 #include "arity.h"
 #include "evidence.h"
+#include "injections.h"
 #include "objects.h"
 #include "tables.h"
 
@@ -90,7 +91,7 @@ static void describe(struct evidence_call *call, const struct call_frame *frame,
         call->stream = frame->arguments[function->stream_at];
         call->count = 1;
     }
-    if (frame->injected)
+    if (injection_replaces_call(frame))
         call->flags |= CALL_INJECTED;
 }
 

@@ -1,8 +1,6 @@
 /* Implements elf_image.h from the System V ABI and the GNU hash section's layout. */
 #include "elf_image.h"
 
-#include <stddef.h>
-
 #include "memory.h"
 
 enum { DYNAMIC_ENTRIES_MAX = 512, CHAIN_MAX = 65536, PAGE = 4096 };
@@ -66,10 +64,12 @@ bool elf_symbols_read(const Elf64_Dyn *dynamic, uint64_t base, struct elf_symbol
     return true;
 }
 
-static bool defined_as(const struct elf_symbols *symbols, uint32_t index, const char *name)
+/* The symbol at this index where it defines the name, else NULL. */
+static const Elf64_Sym *defined_as(const struct elf_symbols *symbols, uint32_t index, const char *name)
 {
     const Elf64_Sym *symbol = &symbols->symbols[index];
-    return symbol->st_shndx != SHN_UNDEF && text_equal(symbols->strings + symbol->st_name, name);
+    bool is = symbol->st_shndx != SHN_UNDEF && text_equal(symbols->strings + symbol->st_name, name);
+    return is ? symbol : NULL;
 }
 
 static uint32_t gnu_hash_of(const char *name)
@@ -81,7 +81,7 @@ static uint32_t gnu_hash_of(const char *name)
 }
 
 /* Section: bucket count, first symbol, words of the Bloom filter, its shift; filter, buckets, chain. */
-static bool defined_by_gnu_hash(const struct elf_symbols *symbols, const char *name)
+static const Elf64_Sym *find_by_gnu_hash(const struct elf_symbols *symbols, const char *name)
 {
     const uint32_t *table = symbols->gnu_hash;
     uint32_t bucket_count = table[0], first = table[1], filter_words = table[2], shift = table[3];
@@ -90,19 +90,18 @@ static bool defined_by_gnu_hash(const struct elf_symbols *symbols, const char *n
     const uint32_t *chain = buckets + bucket_count;
     uint32_t hash = gnu_hash_of(name);
     if (bucket_count == 0 || filter_words == 0)
-        return false;
+        return NULL;
     uint64_t word = filter[hash / 64 % filter_words];
     if ((word >> hash % 64 & word >> (hash >> shift) % 64 & 1) == 0)
-        return false;
+        return NULL;
     uint32_t index = buckets[hash % bucket_count];
     for (uint32_t steps = 0; index >= first && steps < CHAIN_MAX; index++, steps++) {
         uint32_t entry = chain[index - first];
-        if ((entry | 1) == (hash | 1) && defined_as(symbols, index, name))
-            return true;
-        if ((entry & 1) != 0) /* the bucket's last */
-            return false;
+        const Elf64_Sym *found = (entry | 1) == (hash | 1) ? defined_as(symbols, index, name) : NULL;
+        if (found != NULL || (entry & 1) != 0) /* the bucket's last */
+            return found;
     }
-    return false;
+    return NULL;
 }
 
 static uint32_t system_v_hash_of(const char *name)
@@ -115,21 +114,23 @@ static uint32_t system_v_hash_of(const char *name)
     return hash;
 }
 
-static bool defined_by_hash(const struct elf_symbols *symbols, const char *name)
+static const Elf64_Sym *find_by_hash(const struct elf_symbols *symbols, const char *name)
 {
     uint32_t bucket_count = symbols->hash[0];
     const uint32_t *buckets = symbols->hash + 2;
     const uint32_t *chain = buckets + bucket_count;
     uint32_t index = bucket_count != 0 ? buckets[system_v_hash_of(name) % bucket_count] : STN_UNDEF;
-    for (uint32_t steps = 0; index != STN_UNDEF && steps < CHAIN_MAX; index = chain[index], steps++)
-        if (defined_as(symbols, index, name))
-            return true;
-    return false;
+    for (uint32_t steps = 0; index != STN_UNDEF && steps < CHAIN_MAX; index = chain[index], steps++) {
+        const Elf64_Sym *found = defined_as(symbols, index, name);
+        if (found != NULL)
+            return found;
+    }
+    return NULL;
 }
 
-bool elf_defines(const struct elf_symbols *symbols, const char *name)
+const Elf64_Sym *elf_find(const struct elf_symbols *symbols, const char *name)
 {
     if (symbols->gnu_hash != NULL)
-        return defined_by_gnu_hash(symbols, name);
-    return symbols->hash != NULL && defined_by_hash(symbols, name);
+        return find_by_gnu_hash(symbols, name);
+    return symbols->hash != NULL ? find_by_hash(symbols, name) : NULL;
 }

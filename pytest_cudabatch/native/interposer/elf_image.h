@@ -4,6 +4,7 @@
 
 #include <elf.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct elf_image {
@@ -27,7 +28,12 @@ struct elf_symbols {
 /* Reads a dynamic section; false where it has no symbol table. */
 bool elf_symbols_read(const Elf64_Dyn *dynamic, uint64_t base, struct elf_symbols *symbols);
 
-/* Whether the object itself defines the symbol, in any version. */
-bool elf_defines(const struct elf_symbols *symbols, const char *name);
+/* The object's own definition of the name, in any version, or NULL. */
+const Elf64_Sym *elf_find(const struct elf_symbols *symbols, const char *name);
+
+static inline bool elf_defines(const struct elf_symbols *symbols, const char *name)
+{
+    return elf_find(symbols, name) != NULL;
+}
 
 #endif

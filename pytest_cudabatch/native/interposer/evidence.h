@@ -20,7 +20,7 @@
 #define EVIDENCE_MAGIC UINT64_C(0x31746e6564697665) /* "evident1", little endian */
 
 enum {
-    EVIDENCE_VERSION = 2,
+    EVIDENCE_VERSION = 3,
     EVIDENCE_HEADER_SIZE = 4096,
     EVIDENCE_SLOTS_MAX = 256,
     EVIDENCE_OBJECTS = 128,
@@ -56,7 +56,14 @@ struct evidence_object {
 enum evidence_via {
     EVIDENCE_VIA_PLT = 1,
     EVIDENCE_VIA_DLSYM = 2,
-    EVIDENCE_DLSYM_REFUSED = 3, /* a rule made dlsym answer NULL */
+    EVIDENCE_DLSYM_REFUSED = 3,   /* a rule made dlsym answer NULL */
+    EVIDENCE_DLSYM_OTHER_ABI = 4, /* a rule made dlsym answer with this function in place of its counterpart */
+};
+
+/* What a rule did to a look-up or to a version query. */
+enum evidence_injected {
+    INJECTED_ANSWER = 1, /* it answered */
+    INJECTED_END = 2,    /* the call never returned, by a hang or a crash, so it has no code */
 };
 
 /* The dynamic linker gave `caller` the address of a watched function in `callee`. Objects are table indexes. */
@@ -81,7 +88,7 @@ struct evidence_lookup {
     uint64_t flags;
     uint64_t caller_offset;
     uint64_t found_offset;
-    uint64_t injected; /* 1 where a rule answered; the real function was not called */
+    uint64_t injected; /* enum evidence_injected, or 0 */
     char name[EVIDENCE_NAME];
 };
 
@@ -101,7 +108,7 @@ struct evidence_version_query {
 enum evidence_progress { CALL_EMPTY = 0, CALL_WRITING = 1, CALL_IN_FLIGHT = 2, CALL_RETURNED = 3 };
 
 /* Bits of a call's `flags`. */
-enum { CALL_HAS_STREAM = 1, CALL_INJECTED = 2 };
+enum { CALL_HAS_STREAM = 1, CALL_INJECTED = 2 /* a rule kept the real function from being called */ };
 
 struct evidence_call {
     _Atomic uint64_t outcome;
@@ -150,9 +157,14 @@ enum evidence_condition {
 enum evidence_effect {
     RULE_RETURNS_CODE = 1, /* a look-up's answer is NULL too */
     RULE_FINDS_NULL = 2,   /* look-ups only: success, NULL and, where asked for, "symbol not found" */
+    RULE_FINDS_OTHER_ABI = 3, /* look-ups only: the real answer's counterpart of the other ABI, if there is one */
+    RULE_DELAYS = 4,          /* waits, then lets the call go on; all other effects keep it from being made */
+    RULE_HANGS = 5,           /* never returns */
+    RULE_CRASHES = 6,         /* SIGSEGV, at address 0 */
 };
 
-/* From the `first` to the `last` call that it counts, a rule answers in place of the real function. */
+/* A rule takes effect from the `first` to the `last` call that it counts. Delays add up and come before what
+ * else happens; of the rules with another effect the first one whose turn it is decides. */
 struct evidence_rule {
     uint64_t functions;  /* bit n: function n of functions.c; EVIDENCE_DLSYM */
     uint64_t first;      /* from 1 */
@@ -160,9 +172,9 @@ struct evidence_rule {
     uint32_t conditions; /* of enum evidence_condition */
     uint32_t effect;     /* enum evidence_effect */
     int32_t code;
-    uint32_t reserved;
+    uint32_t delay;         /* milliseconds */
     _Atomic uint64_t seen;  /* calls counted */
-    _Atomic uint64_t fired; /* calls answered; where several rules would, the first one of them does */
+    _Atomic uint64_t fired; /* calls on which it took effect */
 };
 
 struct evidence_rules {

@@ -86,3 +86,17 @@ uint16_t function_asked(const char *name, uint32_t version, bool per_thread)
     }
     return best;
 }
+
+uint16_t function_of_other_abi(uint16_t function)
+{
+    const struct watched_function *one = &watched_functions[function];
+    if (one->kind != BATCH_COPY || one->asked == NULL)
+        return NOT_WATCHED;
+    for (uint16_t i = 0; watched_functions[i].name != NULL; i++) {
+        const struct watched_function *other = &watched_functions[i];
+        if (other->kind == BATCH_COPY && other->asked != NULL && text_equal(other->asked, one->asked) &&
+            other->per_thread == one->per_thread && other->since != one->since)
+            return i;
+    }
+    return NOT_WATCHED;
+}

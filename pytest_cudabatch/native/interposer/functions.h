@@ -44,4 +44,8 @@ uint16_t function_named(const char *name);
 /* Number of the function with which cuGetProcAddress answers `name` at `version`, or NOT_WATCHED. */
 uint16_t function_asked(const char *name, uint32_t version, bool per_thread);
 
+/* Number of the function that answers the same name in the other ABI; NOT_WATCHED where there is none, as for
+ * a runtime's functions, whose ABI is their library's. */
+uint16_t function_of_other_abi(uint16_t function);
+
 #endif

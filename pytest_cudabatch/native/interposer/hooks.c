@@ -8,6 +8,7 @@
 #include "slot.h"
 #include "streams.h"
 #include "stubs.h"
+#include "system_calls.h"
 #include "version_queries.h"
 
 typedef void begin_hook(struct call_frame *frame, const struct stub *stub,
@@ -28,7 +29,7 @@ static void end_stream_create(struct call_frame *frame, const struct stub *stub,
     (void)stub;
     (void)function;
     const uint64_t *handle = (const uint64_t *)frame->arguments[0];
-    if ((uint32_t)frame->result == 0 && handle != NULL && !frame->injected)
+    if ((uint32_t)frame->result == 0 && handle != NULL && !injection_replaces_call(frame))
         stream_created(*handle);
 }
 
@@ -59,8 +60,8 @@ static const struct {
     [SINGLE_COPY] = {call_begin, end_copy},
     [STREAM_CREATE] = {NULL, end_stream_create},
     [STREAM_DESTROY] = {begin_stream_destroy, end_stream_destroy},
-    [LOOKUP] = {NULL, lookup_end},
-    [VERSION_QUERY] = {NULL, version_query_end},
+    [LOOKUP] = {lookup_begin, lookup_end},
+    [VERSION_QUERY] = {version_query_begin, version_query_end},
 };
 
 uint64_t stub_enter(struct call_frame *frame)
@@ -72,11 +73,20 @@ uint64_t stub_enter(struct call_frame *frame)
     frame->site = NULL;
     frame->claim = 0;
     frame->destroyed = 0;
-    frame->injected = injections_requested(lease.slot) &&
-                      injection_into_call(lease.slot, frame, stub, function);
+    frame->effect = 0;
+    frame->delay = 0;
+    if (injections_requested(lease.slot))
+        injection_into_call(lease.slot, frame, stub, function);
     if (hooks[function->kind].begin != NULL)
         hooks[function->kind].begin(frame, stub, function, lease);
-    return frame->injected ? (uint64_t)stub_injected_answer : stub->real;
+    if (frame->delay != 0)
+        system_sleep(frame->delay); /* recorded by now, so in flight */
+    return injection_replaces_call(frame) ? injection_replacement(frame) : stub->real;
+}
+
+void stub_injected_hang(void)
+{
+    system_wait_forever();
 }
 
 void stub_leave(struct call_frame *frame)

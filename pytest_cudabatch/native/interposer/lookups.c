@@ -6,6 +6,7 @@
 
 #include "calls.h"
 #include "evidence.h"
+#include "injections.h"
 #include "memory.h"
 #include "objects.h"
 #include "tables.h"
@@ -42,6 +43,12 @@ static struct request request_of(const struct call_frame *frame, const struct st
     return request;
 }
 
+/* What a look-up found: a watched function and its real address, 0 for none. */
+struct answer {
+    uint16_t function;
+    uint64_t real;
+};
+
 /* The real address answered; 0 for none. An answer that passed through an inner look-up is a stub by now. */
 static uint64_t real_answer(const struct call_frame *frame)
 {
@@ -53,21 +60,21 @@ static uint64_t real_answer(const struct call_frame *frame)
 }
 
 static void record(const struct call_frame *frame, const struct stub *stub, const struct request *request,
-                   uint16_t target, uint64_t real)
+                   struct answer answer, enum evidence_injected injected)
 {
     struct caller caller = caller_of(frame);
     struct evidence_lookup lookup = {
         .function = stub->function,
         .caller = caller.object,
-        .found = real != 0 ? object_at(real) : EVIDENCE_NO_OBJECT,
-        .target = target,
+        .found = answer.real != 0 ? object_at(answer.real) : EVIDENCE_NO_OBJECT,
+        .target = answer.function,
         .version = request->asked,
-        .code = (int32_t)frame->result,
+        .code = injected != INJECTED_END ? (int32_t)frame->result : 0,
         .flags = request->flags,
         .caller_offset = caller.offset,
-        .injected = frame->injected,
+        .injected = injected,
     };
-    lookup.found_offset = real != 0 ? object_offset(lookup.found, real) : 0;
+    lookup.found_offset = answer.real != 0 ? object_offset(lookup.found, answer.real) : 0;
     text_copy(lookup.name, sizeof lookup.name, request->name);
     tables_add(LOOKUPS, &lookup.entry);
 }
@@ -91,20 +98,53 @@ void lookup_refuse(const struct call_frame *frame, const struct watched_function
         *status = SYMBOL_NOT_FOUND;
 }
 
+/* The function that the request is about; NOT_WATCHED for any other name, and for none. */
+static uint16_t function_requested(const struct request *request)
+{
+    return request->name != NULL ? function_asked(request->name, request->meant, request->per_thread)
+                                 : NOT_WATCHED;
+}
+
+void lookup_begin(struct call_frame *frame, const struct stub *stub, const struct watched_function *function,
+                  struct slot_lease lease)
+{
+    (void)lease;
+    struct request request = request_of(frame, stub, function);
+    struct answer none = {.function = function_requested(&request)};
+    if (injection_ends_call(frame) && none.function != NOT_WATCHED)
+        record(frame, stub, &request, none, INJECTED_END);
+}
+
+/* Replaces the answer by its counterpart where a rule asks for that and there is one. */
+static bool divert(const struct call_frame *frame, struct answer *answer)
+{
+    if (frame->effect != RULE_FINDS_OTHER_ABI || answer->real == 0)
+        return false;
+    struct answer other = {.function = function_of_other_abi(answer->function)};
+    if (other.function == NOT_WATCHED)
+        return false;
+    other.real = object_symbol(answer->real, watched_functions[other.function].name);
+    if (other.real == 0)
+        return false;
+    injection_took_effect(frame);
+    *answer = other;
+    return true;
+}
+
 void lookup_end(struct call_frame *frame, const struct stub *stub, const struct watched_function *function)
 {
     struct request request = request_of(frame, stub, function);
-    if (request.name == NULL)
+    struct answer answer = {.function = function_requested(&request)};
+    if (answer.function == NOT_WATCHED)
         return;
-    uint16_t target = function_asked(request.name, request.meant, request.per_thread);
-    if (target == NOT_WATCHED)
-        return;
-    uint64_t real = real_answer(frame);
-    uint64_t *answer = (uint64_t *)frame->arguments[ANSWER];
-    const struct stub *inner = real != 0 ? stub_at(*answer) : NULL;
+    answer.real = real_answer(frame);
+    uint64_t *given = (uint64_t *)frame->arguments[ANSWER];
+    const struct stub *inner = answer.real != 0 ? stub_at(*given) : NULL;
     if (inner != NULL)
-        target = inner->function; /* the inner look-up was asked with the exact version */
-    else if (real != 0)
-        *answer = stub_for(target, real);
-    record(frame, stub, &request, target, real);
+        answer.function = inner->function; /* the inner look-up was asked with the exact version */
+    bool diverted = divert(frame, &answer);
+    if (diverted || (inner == NULL && answer.real != 0))
+        *given = stub_for(answer.function, answer.real);
+    record(frame, stub, &request, answer,
+           diverted || injection_replaces_call(frame) ? INJECTED_ANSWER : (enum evidence_injected)0);
 }

@@ -80,6 +80,33 @@ uint32_t object_runtime_major(uint16_t object)
     return major;
 }
 
+uint64_t object_symbol(uint64_t within, const char *name)
+{
+    struct mapped_file file;
+    struct elf_image image;
+    struct elf_symbols symbols;
+    if (!maps_find(within, &file) || file.header == 0 || !elf_image_read(file.header, file.header_end, &image) ||
+        image.dynamic == NULL || !elf_symbols_read(image.dynamic, image.base, &symbols))
+        return 0;
+    const Elf64_Sym *symbol = elf_find(&symbols, name);
+    if (symbol == NULL || ELF64_ST_TYPE(symbol->st_info) != STT_FUNC)
+        return 0;
+    return image.base + symbol->st_value;
+}
+
+uint64_t object_runtime_of_other_abi(uint16_t runtime)
+{
+    enum { FIRST_WITH_8_PARAMETERS = 13 };
+    uint32_t own = object_runtime_major(runtime);
+    for (uint16_t i = 0; own != 0 && i < EVIDENCE_OBJECTS; i++) {
+        uint32_t major = object_runtime_major(i);
+        bool is_other = major != 0 && (major < FIRST_WITH_8_PARAMETERS) != (own < FIRST_WITH_8_PARAMETERS);
+        if (is_other && atomic_load_explicit(&ranges[i].end, memory_order_acquire) != 0)
+            return atomic_load_explicit(&ranges[i].start, memory_order_relaxed);
+    }
+    return 0;
+}
+
 /* What the dynamic linker knows the object by: its SONAME, else its file's name. Filled up with zeros. */
 static void name_of(const struct evidence_object *object, char name[EVIDENCE_NAME])
 {

@@ -21,6 +21,12 @@ uint32_t object_runtime_major(uint16_t object);
 /* Whether it is a libcudart or a libcuda, by SONAME; every other caller is code under test. */
 bool object_is_cuda(uint16_t object);
 
+/* Address of the function that the object around an address defines under the name; 0: it defines none. */
+uint64_t object_symbol(uint64_t within, const char *name);
+
+/* An address in a loaded libcudart whose ABI is not that of this one's, or 0. */
+uint64_t object_runtime_of_other_abi(uint16_t runtime);
+
 /* Forgets which object lies around the address: it is being unloaded, or another one was loaded there. */
 void objects_forget(uint64_t address);
 

@@ -30,7 +30,9 @@ struct call_frame {
     struct evidence_site *site;    /* the counters to complete; NULL: none */
     uint64_t claim;                /* of the slot that both lie in */
     uint64_t destroyed;            /* the live stream handle that this call destroys, or 0 */
-    uint64_t injected;             /* 1: a rule answers, and the real function is not called */
+    uint16_t effect;               /* enum evidence_effect of the rule whose turn it is; 0: none */
+    uint16_t rule;                 /* its index in the slot */
+    uint32_t delay;                /* milliseconds to wait before the call */
     uint64_t caller_frame_pointer; /* rbp */
     uint64_t return_address;
     uint64_t stack[STACK_WORDS]; /* the caller's: parameters 7, 8, 9 and what lies behind */
@@ -53,8 +55,10 @@ struct stub *stub_numbered(uint64_t number);
 extern const char stub_code[];
 extern const char stub_after_call[];
 
-/* What to call in place of the real function: it returns the frame's `result`. */
+/* What to call in place of the real function: one returns the frame's `result`, the others do not return. */
 extern const char stub_injected_answer[];
+void stub_injected_crash(void);
+void stub_injected_hang(void); /* in hooks.c */
 
 /* In hooks.c, called by the stubs: before (gives the address to call) and after the real function. */
 uint64_t stub_enter(struct call_frame *frame);

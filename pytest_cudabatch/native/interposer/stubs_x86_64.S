@@ -1,8 +1,9 @@
 /*
  * The call stubs, System V x86-64. A stub loads its number into r11, which no caller expects to keep, and
  * jumps to the common path. That builds a struct call_frame (stubs.h), asks stub_enter for the real
- * function (or stub_injected_answer, where a rule answers for it), calls it with all registers and the first eight stack words as the caller left them, tells
- * stub_leave, and returns what the real function returned. The C code touches no vector register.
+ * function (or for what a rule has in its place), calls it with all registers and the first eight stack words
+ * as the caller left them, tells stub_leave, and returns what the real function returned. The C code touches
+ * no vector register.
  *
  * Unwinders walk through by the CFI below or by rbp, which is set up as in any function.
  */
@@ -22,9 +23,11 @@
     .hidden stub_enter
     .hidden stub_leave
     .hidden stub_injected_answer
+    .hidden stub_injected_crash
     .globl stub_code
     .globl stub_after_call
     .globl stub_injected_answer
+    .globl stub_injected_crash
 
     .balign STUB_BYTES
     .type stub_code, @function
@@ -105,5 +108,15 @@ stub_injected_answer: /* called by the common path only, so rbp points behind it
     ret
     .cfi_endproc
     .size stub_injected_answer, . - stub_injected_answer
+
+    .balign 16
+    .type stub_injected_crash, @function
+stub_injected_crash:
+    .cfi_startproc
+    _CET_ENDBR
+    movl 0, %eax /* nothing is ever mapped there */
+    ud2
+    .cfi_endproc
+    .size stub_injected_crash, . - stub_injected_crash
 
     .section .note.GNU-stack, "", @progbits

@@ -5,12 +5,14 @@
 #ifndef CUDABATCH_SYSTEM_CALLS_H
 #define CUDABATCH_SYSTEM_CALLS_H
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <time.h>
 
 static inline long system_call(long number, long a, long b, long c, long d, long e, long f)
 {
@@ -48,6 +50,26 @@ static inline void system_close(int descriptor)
 static inline uint32_t system_getpid(void)
 {
     return (uint32_t)system_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
+}
+
+/* Waits so long, however many signals arrive meanwhile. */
+static inline void system_sleep(uint32_t milliseconds)
+{
+    enum { NANOSECONDS = 1000000000 };
+    struct timespec until; /* the kernel's on every 64-bit architecture */
+    system_call(SYS_clock_gettime, CLOCK_MONOTONIC, (long)&until, 0, 0, 0, 0);
+    until.tv_nsec += milliseconds % 1000 * 1000000;
+    until.tv_sec += milliseconds / 1000 + until.tv_nsec / NANOSECONDS;
+    until.tv_nsec %= NANOSECONDS;
+    while (system_call(SYS_clock_nanosleep, CLOCK_MONOTONIC, TIMER_ABSTIME, (long)&until, 0, 0, 0) == -EINTR)
+        ;
+}
+
+/* Never returns. Signal handlers of the program run; only a signal that ends the process ends it. */
+static inline _Noreturn void system_wait_forever(void)
+{
+    for (;;)
+        system_call(SYS_ppoll, 0, 0, 0, 0, 0, 0);
 }
 
 /* Maps readable and writable memory, of a file or (descriptor -1) anonymous; NULL on failure. */

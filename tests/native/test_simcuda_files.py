@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 from pathlib import Path
 
@@ -16,6 +17,9 @@ from .processes import driver_path, runtime_path
 DRIVERS = ("12.4", "12.8", "13.0")
 RUNTIMES = ("12.6", "12.8", "13.0")
 FILES = [*map(driver_path, DRIVERS), *map(runtime_path, RUNTIMES)]
+EXPORTS = Path(__file__).parents[2] / "pytest_cudabatch/native/simcuda/exports"
+"""What the vendor's libraries export, as collected into the sources."""
+
 GLOBAL_INDEX = 1
 """Version index of a symbol without a version node."""
 
@@ -95,7 +99,7 @@ def test_needs_nothing_but_the_c_library(path: Path) -> None:
 def test_runtime_symbols_carry_the_version_node(variant: str) -> None:
     path = runtime_path(variant)
     assert set(exports(path).values()) == {path.name}
-    assert all(name.startswith("cuda") for name in exports(path))
+    assert all(name.startswith(("cuda", "__cuda")) for name in exports(path))
 
 
 @pytest.mark.parametrize("variant", DRIVERS)
@@ -128,31 +132,45 @@ def test_batch_functions_that_are_exported(path: Path, expected: set[str]) -> No
     assert {name for name in exports(path) if "MemcpyBatch" in name} == expected
 
 
-def test_variants_differ_in_nothing_else() -> None:
-    """Only the batch functions vary, and the context functions that 12.5 and 13.0 added."""
+BATCH = {
+    "cudaMemcpyBatchAsync",
+    "cudaMemcpyBatchAsync_ptsz",
+    "cudaMemcpy3DBatchAsync",
+    "cudaMemcpy3DBatchAsync_ptsz",
+}
+
+
+def test_a_later_variant_exports_all_of_an_earlier_one() -> None:
+    """A real libcuda never loses a function; what its later versions add is not in the earlier ones."""
     drivers = {variant: set(exports(driver_path(variant))) for variant in DRIVERS}
-    assert drivers["12.8"] - drivers["12.4"] == {
-        "cuMemcpyBatchAsync",
-        "cuMemcpyBatchAsync_ptsz",
-        "cuMemcpy3DBatchAsync",
-        "cuMemcpy3DBatchAsync_ptsz",
-        "cuStreamGetCtx_v2",
-        "cuStreamGetCtx_v2_ptsz",
-    }
-    assert drivers["13.0"] - drivers["12.8"] == {
-        "cuMemcpyBatchAsync_v2",
-        "cuMemcpyBatchAsync_v2_ptsz",
-        "cuMemcpy3DBatchAsync_v2",
-        "cuMemcpy3DBatchAsync_v2_ptsz",
-        "cuCtxGetDevice_v2",
-        "cuCtxSynchronize_v2",
-    }
-    assert drivers["12.4"] <= drivers["12.8"] <= drivers["13.0"]
+    assert drivers["12.4"] < drivers["12.8"] < drivers["13.0"]
+    assert {"cuMemcpyBatchAsync", "cuMemcpy3DBatchAsync"} <= drivers["12.8"] - drivers["12.4"]
+    assert {"cuMemcpyBatchAsync_v2", "cuCtxGetDevice_v2"} <= drivers["13.0"] - drivers["12.8"]
     runtimes = {variant: set(exports(runtime_path(variant))) for variant in RUNTIMES}
-    assert runtimes["12.8"] - runtimes["12.6"] == {
-        "cudaMemcpyBatchAsync",
-        "cudaMemcpyBatchAsync_ptsz",
-        "cudaMemcpy3DBatchAsync",
-        "cudaMemcpy3DBatchAsync_ptsz",
-    }
-    assert runtimes["13.0"] == runtimes["12.8"]
+    assert runtimes["12.8"] - runtimes["12.6"] >= BATCH
+
+
+@pytest.mark.parametrize(
+    ("variant", "listed", "last"),
+    [("12.6", "libcudart_12.h", 12070), ("12.8", "libcudart_12.h", 12990), ("13.0", "libcudart_13.h", 13990)],
+)
+def test_a_runtime_exports_all_that_the_vendors_files_do(variant: str, listed: str, last: int) -> None:
+    """The lists were collected from the vendor's libcudarts: nothing is missing, and nothing is beside it."""
+    assert set(exports(runtime_path(variant))) == collected(listed, last)
+
+
+@pytest.mark.parametrize(("variant", "last"), [("12.4", 12070), ("12.8", 12990), ("13.0", 13990)])
+def test_a_driver_exports_all_that_the_vendors_header_declares(variant: str, last: int) -> None:
+    assert set(exports(driver_path(variant))) >= collected("libcuda.h", last)
+
+
+def collected(name: str, last: int) -> set[str]:
+    """Read one of the committed lists as the preprocessor does for a file that can be set to ``last``."""
+    names: set[str] = set()
+    taken = True
+    for line in (EXPORTS / name).read_text(encoding="utf-8").splitlines():
+        if condition := re.fullmatch(r"#if SIM_\w+_LAST >= (\d+)", line):
+            taken = last >= int(condition[1])
+        elif (entry := re.fullmatch(r"EXPORT\((\w+)\)", line)) and taken:
+            names.add(entry[1])
+    return names

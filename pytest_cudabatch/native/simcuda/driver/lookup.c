@@ -12,12 +12,13 @@
 #include "names.h"
 #include "state.h"
 
-/* The newest ABI of `name` that is not newer than `version`; says whether the name is known at all. */
-static const struct named_function *find(const char *name, int version, int *status)
+/* The newest ABI of `name` in `table` that is not newer than `version`; says whether it has the name at all. */
+static const struct named_function *find_in(const struct named_function *table, const char *name, int version,
+                                            int *status)
 {
     const struct named_function *found = NULL;
     *status = LOOKUP_SYMBOL_NOT_FOUND;
-    for (const struct named_function *entry = named_functions; entry->name != NULL; entry++) {
+    for (const struct named_function *entry = table; entry->name != NULL; entry++) {
         if (strcmp(entry->name, name) != 0)
             continue;
         if (entry->since <= version)
@@ -27,6 +28,14 @@ static const struct named_function *find(const char *name, int version, int *sta
     }
     if (found != NULL)
         *status = LOOKUP_FOUND;
+    return found;
+}
+
+static const struct named_function *find(const char *name, int version, int *status)
+{
+    const struct named_function *found = find_in(named_functions, name, version, status);
+    if (*status == LOOKUP_SYMBOL_NOT_FOUND)
+        found = find_in(unsupported_functions, name, version, status);
     return found;
 }
 

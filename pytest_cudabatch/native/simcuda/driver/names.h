@@ -17,4 +17,7 @@ struct named_function {
 /* Ends with an entry whose name is NULL; the ABIs of one name follow each other, oldest first. */
 extern const struct named_function named_functions[];
 
+/* The same of the functions that are not simulated; a name of the other table is to be ignored here. */
+extern const struct named_function unsupported_functions[];
+
 #endif

@@ -113,4 +113,19 @@ CUDA_API int cudaEventSynchronize(void *event);
 CUDA_API int cudaEventElapsedTime(float *milliseconds, void *start, void *end);
 WITH_TWIN(cudaEventRecord, cudaEventRecord_ptsz, void *event, void *stream)
 
+/* runtime/properties.c: a cudaDeviceProp is written as bytes */
+#if SIM_RUNTIME_OWN >= FIRST_VERSION_WITHOUT_FAIL_INDEX
+CUDA_API int cudaGetDeviceProperties(char *properties, int device);
+#else
+CUDA_API int cudaGetDeviceProperties_v2(char *properties, int device);
+#endif
+CUDA_API int cudaDeviceGetPCIBusId(char *text, int size, int device);
+CUDA_API int cudaDeviceGetStreamPriorityRange(int *lowest, int *highest);
+CUDA_API int cudaDeviceCanAccessPeer(int *can, int device, int peer);
+
+/* runtime/stream_queries.c */
+WITH_TWIN(cudaStreamGetPriority, cudaStreamGetPriority_ptsz, void *stream, int *priority)
+WITH_TWIN(cudaStreamGetFlags, cudaStreamGetFlags_ptsz, void *stream, unsigned *flags)
+WITH_TWIN(cudaEventRecordWithFlags, cudaEventRecordWithFlags_ptsz, void *event, void *stream, unsigned flags)
+
 #endif

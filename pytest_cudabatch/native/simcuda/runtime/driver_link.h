@@ -38,12 +38,17 @@
     ENTRY(driver_get_version, "cuDriverGetVersion", 2020, (int *))                                        \
     ENTRY(device_get_count, "cuDeviceGetCount", 2000, (int *))                                            \
     ENTRY(device_get_attribute, "cuDeviceGetAttribute", 2000, (int *, int, int))                          \
+    ENTRY(device_get_name, "cuDeviceGetName", 2000, (char *, int, int))                                   \
+    ENTRY(device_get_uuid, "cuDeviceGetUuid", 11040, (char *, int))                                       \
+    ENTRY(device_total_memory, "cuDeviceTotalMem", 3020, (size_t *, int))                                 \
+    ENTRY(device_get_pci_bus_id, "cuDeviceGetPCIBusId", 4010, (char *, int, int))                         \
     ENTRY(context_retain, "cuDevicePrimaryCtxRetain", 7000, (void **, int))                               \
     ENTRY(context_release, "cuDevicePrimaryCtxRelease", 11000, (int))                                     \
     ENTRY(context_reset, "cuDevicePrimaryCtxReset", 11000, (int))                                         \
     ENTRY(context_set_current, "cuCtxSetCurrent", 4000, (void *))                                         \
     ENTRY(context_get_current, "cuCtxGetCurrent", 4000, (void **))                                        \
     ENTRY(context_synchronize, "cuCtxSynchronize", 2000, (void))                                          \
+    ENTRY(context_get_priority_range, "cuCtxGetStreamPriorityRange", 5050, (int *, int *))                \
     ENTRY(allocate, "cuMemAlloc", 3020, (cuda_address *, size_t))                                         \
     ENTRY(free, "cuMemFree", 3020, (cuda_address))                                                        \
     ENTRY(host_allocate, "cuMemHostAlloc", 2020, (void **, size_t, unsigned))                             \
@@ -69,6 +74,8 @@
     ENTRY(stream_synchronize, "cuStreamSynchronize", 2000, (void *))                                      \
     ENTRY(stream_query, "cuStreamQuery", 2000, (void *))                                                  \
     ENTRY(stream_wait_event, "cuStreamWaitEvent", 3020, (void *, void *, unsigned))                       \
+    ENTRY(stream_get_priority, "cuStreamGetPriority", 5050, (void *, int *))                              \
+    ENTRY(stream_get_flags, "cuStreamGetFlags", 5050, (void *, unsigned *))                               \
     ENTRY(launch_host_function, "cuLaunchHostFunc", 10000, (void *, void (*)(void *), void *))            \
     ENTRY(begin_capture, "cuStreamBeginCapture", 10010, (void *, int))                                    \
     ENTRY(end_capture, "cuStreamEndCapture", 10000, (void *, void **))                                    \
@@ -82,6 +89,7 @@
     ENTRY(event_synchronize, "cuEventSynchronize", 2000, (void *))                                        \
     ENTRY(event_elapsed_time, "cuEventElapsedTime", 2000, (float *, void *, void *))                      \
     ENTRY(event_record, "cuEventRecord", 2000, (void *, void *))                                          \
+    ENTRY(event_record_with_flags, "cuEventRecordWithFlags", 11010, (void *, void *, unsigned))           \
     BATCH_FUNCTIONS(ENTRY)
 
 #define MEMBER(member, name, version, parameters) int (*member) parameters;

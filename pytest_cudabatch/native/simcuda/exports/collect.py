@@ -18,6 +18,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import SymbolTableSection
 
 HERE = Path(__file__).parent
 RELEASE = re.compile(r"nvidia_cuda_runtime(?:_cu12)?-((\d+)\.(\d+)\.\d+)-")
@@ -45,6 +46,8 @@ class Release:
     def runtime_exports(self) -> set[str]:
         """Return the functions that its libcudart exports."""
         symbols = ELFFile(io.BytesIO(self._read(r"/libcudart\.so\.\d+$"))).get_section_by_name(".dynsym")
+        if not isinstance(symbols, SymbolTableSection):
+            raise SystemExit(f"{self.name}: its libcudart has no dynamic symbols")
         return {
             symbol.name
             for symbol in symbols.iter_symbols()
@@ -95,7 +98,7 @@ def main(directory: Path) -> None:
     for major in (12, 13):
         mine = [release for release in releases if release.version // 1000 == major]
         exports = {release.version: release.runtime_exports() for release in mine}
-        what = f"Every function that libcudart.so.{major} exports, as EXPORT(name), by the version that added it."
+        what = f"Every function that libcudart.so.{major} exports, as EXPORT(name), by first version."
         write(f"libcudart_{major}.h", what, mine, grouped(mine, exports, "SIM_RUNTIME_LAST"))
     exports = {release.version: release.driver_exports() for release in releases}
     lines = grouped(releases, exports, "SIM_DRIVER_LAST")

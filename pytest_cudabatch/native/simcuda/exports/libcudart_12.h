@@ -1,5 +1,5 @@
 /*
- * Every function that libcudart.so.12 exports, as EXPORT(name), by the version that added it.
+ * Every function that libcudart.so.12 exports, as EXPORT(name), by first version.
  *
  * Collected by collect.py from the wheels of 12.6.77, 12.8.90, 12.9.79; do not edit.
  */

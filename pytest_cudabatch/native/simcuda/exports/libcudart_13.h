@@ -1,5 +1,5 @@
 /*
- * Every function that libcudart.so.13 exports, as EXPORT(name), by the version that added it.
+ * Every function that libcudart.so.13 exports, as EXPORT(name), by first version.
  *
  * Collected by collect.py from the wheels of 13.0.96, 13.2.75, 13.5.37; do not edit.
  */

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "../abi.h"
 
 int unsupported(const char *name, atomic_bool *told)
 {

@@ -11,12 +11,14 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "../abi.h"
+
 /* Writes the line for the function `name` unless `told` is set, and sets it. Returns CUDA_NOT_SUPPORTED. */
 int unsupported(const char *name, atomic_bool *told);
 
 /* Defines the function; `result(code)` is what it does with its code before it returns it. */
 #define UNSUPPORTED(name, result)                                                    \
-    __attribute__((weak, visibility("default"))) int name(void);                     \
+    CUDA_API __attribute__((weak)) int name(void);                                   \
     int name(void)                                                                   \
     {                                                                                \
         static atomic_bool told;                                                     \

@@ -11,6 +11,7 @@ import os
 import sys
 import time
 from collections.abc import Generator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -20,7 +21,7 @@ from pytest_cudabatch.discovery import find_pairings
 from pytest_cudabatch.errors import UsageError
 from pytest_cudabatch.ledger import Ledger
 from pytest_cudabatch.plugin import RUN, is_cell, lacks_pairing
-from pytest_cudabatch.reports.json_report import HostFacts, write_report
+from pytest_cudabatch.reports import HostFacts, Journal, write_report
 from pytest_cudabatch.run import DEFAULT_TIMEOUT, TIERS, Run, Settings
 from pytest_cudabatch.runner import CellRunner
 from pytest_cudabatch.suite import SUITE_NAME, Suite, SuiteCell, is_asked_for, named_in_suite
@@ -180,19 +181,31 @@ class Controller(Worker):
         """Hand the run to an xdist worker, so that all collect the same cells."""
         node.workerinput[WORKER_INPUT] = json.dumps(self.run.to_json())
 
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionstart(self) -> None:
+        """Open the journals, so that they tell of everything from here on."""
+        if self.config.option.collectonly:
+            return
+        self.ledger.journals = [Journal(path) for path in self.settings.reports if path.suffix == ".jsonl"]
+        for journal in self.ledger.journals:
+            journal.run(self._described_run, self.host.to_json())
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        """Remember that a cell is about to run, here or in an xdist worker."""
+        self.ledger.start(nodeid)
+
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Keep the cell that its last report carries, also from an xdist worker."""
         data = getattr(report, CELL_ATTRIBUTE, None)
-        if data is not None:
-            cell = Cell.from_json(data, self.run.pairing(data["pairing"]))
-            self.ledger.cells.append(cell)
+        cell = None if data is None else Cell.from_json(data, self.run.pairing(data["pairing"]))
+        self.ledger.hear(report, cell)
+        if cell is not None:
             self.config.hook.pytest_cudabatch_cell_finished(config=self.config, cell=cell)
-        self.ledger.hear(report)
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """Keep what could not be collected for the report."""
         if report.failed:
-            self.ledger.errors.append(f"{report.nodeid or 'session'}: {last_line(report.longreprtext)}")
+            self.ledger.error(f"{report.nodeid or 'session'}: {last_line(report.longreprtext)}")
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -213,13 +226,13 @@ class Controller(Worker):
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Remember what will run."""
         super().pytest_collection_finish(session)
-        self.ledger.plan(item.nodeid for item in session.items)
+        self.ledger.plan(self.run.planned(item.nodeid for item in session.items))
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, node: WorkerController, ids: Sequence[str]) -> None:
         """Remember what the workers will run; an id that names nothing is refused here, for all of them."""
         del node
-        self.ledger.plan(ids)
+        self.ledger.plan(self.run.planned(ids))
         self.not_found = self._missing(ids)
 
     @pytest.hookimpl(tryfirst=True)
@@ -227,20 +240,30 @@ class Controller(Worker):
         """Write the report files, and hold the run against what was required of it."""
         if self.config.option.collectonly:
             return
-        run = {
+        for path in self.settings.reports:
+            if path.suffix == ".json":
+                self._write_report(path)
+        self.shortcomings.extend(journal.problem for journal in self.ledger.journals if journal.problem)
+        self._judge_run(session)
+        for journal in self.ledger.journals:
+            journal.finished(int(session.exitstatus))
+
+    def _write_report(self, path: Path) -> None:
+        try:
+            write_report(path, self._described_run, self.host, self.ledger.cells, list(self.ledger.errors()))
+        except OSError as error:
+            self.shortcomings.append(f"--cuda-report: cannot write {path}: {error.strerror}")
+
+    @property
+    def _described_run(self) -> dict[str, Any]:
+        """The report's ``run`` object."""
+        return {
             "id": self.run.id,
             "started": self.run.started,
             "isolation": self.run.isolation,
             "seed": None,
             "selection": " ".join(part for part in (self.run.tier, self.run.selection) if part),
         }
-        self.ledger.errors.extend(self.ledger.unfinished_business())
-        for path in self.settings.reports:
-            try:
-                write_report(path, run, self.host, self.ledger.cells, self.ledger.errors)
-            except OSError as error:
-                self.shortcomings.append(f"--cuda-report: cannot write {path}: {error.strerror}")
-        self._judge_run(session)
 
     def _judge_run(self, session: pytest.Session) -> None:
         """Give the exit status of a run that pytest itself would call good."""

@@ -5,18 +5,22 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pytest_cudabatch.errors import UsageError
 from pytest_cudabatch.finding_codes import Code
 from pytest_cudabatch.pairings import Pairing, one_of_each_class, select
+
+if TYPE_CHECKING:
+    from pytest_cudabatch.reports import PlannedCell
 
 __all__ = ["DEFAULT_TIMEOUT", "RUN_VARIABLE", "TIERS", "Run", "Settings", "cell_setting", "marker_problem"]
 
@@ -27,7 +31,7 @@ PLATFORMS = ("auto", "device", "simulated", "no-driver")
 COPYING_FIXTURES = frozenset({"batch_copy", "copy_plan", "cuda_contract", "cuda_stream"})
 """What a test cannot have where there is no driver."""
 
-REPORT_SUFFIXES = (".json",)
+REPORT_SUFFIXES = (".json", ".jsonl")
 DEFAULT_TIMEOUT = 60.0
 
 TIERS = ("smoke", "gate", "nightly")
@@ -200,8 +204,8 @@ def _report(problems: list[str], config: pytest.Config, name: str) -> Path:
     if path.is_dir():
         problems.append(f"--cuda-report: {str(path)!r} is a directory")
     elif path.suffix not in REPORT_SUFFIXES:
-        suffix = REPORT_SUFFIXES[0]
-        problems.append(f"--cuda-report: the format of {name!r} is unknown; its suffix must be {suffix}")
+        suffixes = " or ".join(REPORT_SUFFIXES)
+        problems.append(f"--cuda-report: the format of {name!r} is unknown; its suffix must be {suffixes}")
     elif not path.parent.is_dir():
         parent = str(path.parent)
         problems.append(f"--cuda-report: there is no directory {parent!r} to write {path.name!r} to")
@@ -295,6 +299,21 @@ class Run:
         if pairing_id is None:
             return None
         return {pairing.id: pairing for pairing in self.pairings}[pairing_id]
+
+    def planned(self, nodeids: Iterable[str]) -> Iterator[PlannedCell]:
+        """Tell what cells of these ids are: the last of their parameters are implementation and pairing."""
+        from pytest_cudabatch.reports import PlannedCell  # noqa: PLC0415 - in the controller only
+
+        names = [[re.escape(name) for name in self.implementations], [re.escape(p.id) for p in self.pairings]]
+        implementations, pairings = ("|".join(alternatives) for alternatives in names)
+        pattern = re.compile(rf"(.*?)(\[|-)(?:({implementations})-)?({pairings})\]", re.DOTALL)
+        for nodeid in nodeids:
+            match = pattern.fullmatch(nodeid) if pairings else None
+            if match is None:
+                yield PlannedCell(nodeid, nodeid, None, None)
+            else:
+                start, separator, implementation, pairing = match.groups()
+                yield PlannedCell(nodeid, start + ("]" if separator == "-" else ""), implementation, pairing)
 
     def parametrize(self, metafunc: pytest.Metafunc) -> None:
         """Spread a cell test over implementations, where it uses one, and pairings.

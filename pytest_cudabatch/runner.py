@@ -22,13 +22,16 @@ from pytest_cudabatch.trial import Trial
 from pytest_cudabatch.verdicts import CellIdentity
 from pytest_cudabatch.zygote_plugin import identity_of
 
-__all__ = ["BUDGET_SPENT", "CellRunner"]
+__all__ = ["BUDGET_SPENT", "REFUSED_ATTRIBUTE", "CellRunner"]
 
 SLOTS = 16
 """Slots of an evidence file. Cells take them in turn, so that a leftover process of one cell, killed late,
 cannot write into the evidence of the next."""
 
 BUDGET_SPENT = "--cuda-budget was spent before this cell"
+
+REFUSED_ATTRIBUTE = "cudabatch_refused"
+"""The attribute of the only report of a cell that did not run; it says why, also from an xdist worker."""
 
 
 class CellHost:
@@ -209,15 +212,17 @@ class CellRunner:
 
 def _budget_spent(item: pytest.Item) -> pytest.TestReport:
     """Report a cell that was not started because the budget was spent."""
-    return _setup_report(item, lambda: pytest.skip(BUDGET_SPENT))
+    return _refusal(item, BUDGET_SPENT, lambda: pytest.skip(BUDGET_SPENT))
 
 
 def _machinery_failure(item: pytest.Item, problem: str) -> pytest.TestReport:
     """Report that the cell could not be run at all; its own code is not to blame."""
-    return _setup_report(item, lambda: pytest.fail(f"the cell could not be run: {problem}", pytrace=False))
+    text = f"the cell could not be run: {problem}"
+    return _refusal(item, text.partition("\n")[0], lambda: pytest.fail(text, pytrace=False))
 
 
-def _setup_report(item: pytest.Item, end: Callable[[], None]) -> pytest.TestReport:
+def _refusal(item: pytest.Item, reason: str, end: Callable[[], None]) -> pytest.TestReport:
     call = pytest.CallInfo.from_call(end, when="setup")
     report: pytest.TestReport = item.ihook.pytest_runtest_makereport(item=item, call=call)
+    setattr(report, REFUSED_ATTRIBUTE, reason)
     return report

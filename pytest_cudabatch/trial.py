@@ -24,7 +24,7 @@ from pytest_cudabatch.interposer import Evidence
 from pytest_cudabatch.pairings import KnownIssue
 from pytest_cudabatch.verdicts import Account, Cell, CellIdentity, Judgement, Verdict, judge, judge_end
 
-__all__ = ["CELL_ATTRIBUTE", "Trial"]
+__all__ = ["CELL_ATTRIBUTE", "Trial", "first_line"]
 
 CELL_ATTRIBUTE = "cudabatch_cell"
 """The attribute of a cell's last report that carries the cell as JSON, also from an xdist worker."""
@@ -126,7 +126,7 @@ def _account(reports: Sequence[pytest.TestReport]) -> Account:
     blamed, environment = told[BLAMED_FINDING], told[ENVIRONMENT_FINDING]
     return Account(
         result=_test_result(reports),
-        message=next((_message(report) for report in reports if report.failed), ""),
+        message=next((first_line(report) for report in reports if report.failed), ""),
         paths=tuple(told[ANNOUNCED_PATH]),
         codes=tuple(map(int, told[RETURNED_CODE])),
         import_failure=told[IMPORT_FAILURE][0] if told[IMPORT_FAILURE] else None,
@@ -136,7 +136,7 @@ def _account(reports: Sequence[pytest.TestReport]) -> Account:
     )
 
 
-def _message(report: pytest.TestReport) -> str:
+def first_line(report: pytest.TestReport) -> str:
     """Return a failure's first line, as pytest's short summary shows it."""
     crash = getattr(report.longrepr, "reprcrash", None)
     text: str = crash.message if crash else report.longreprtext

@@ -40,7 +40,7 @@ DIRECT = {
     "suite": {"cells"},
     "command_line": set(),
     "runner": {"suite", "zygote_plugin", "trial", "run"},
-    "ledger": {"runner", "verdicts"},
+    "ledger": {"reports", "runner", "trial", "verdicts"},
     "controller": {"ledger", "runner", "suite", "command_line", "discovery", "trial", "run", "plugin"},
     "commands": {"reports", "implementations", "interposer", "pairings", "cells", "contract"},
     "__main__": {"commands"},

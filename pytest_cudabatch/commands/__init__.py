@@ -20,6 +20,7 @@ _VERBS = {
     "fetch": "fetch real CUDA runtimes from the vendor's wheels",
     "probe": "tell what a host has, and whether its libraries answer as known",
     "matrix": "print the pairings of runtimes and drivers, and what is expected of each",
+    "merge": "make one report, or JUnit XML, of reports and journals, also of a run that was killed",
     "bundle": "make a directory that installs and runs on a host without a network",
 }
 """Each verb and its line in the help; the module of that name has ``configure`` and ``run``."""

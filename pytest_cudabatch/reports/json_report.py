@@ -11,11 +11,14 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from pytest_cudabatch.reports.records import RunError
 from pytest_cudabatch.verdicts import Cell
 
-__all__ = ["SCHEMA", "HostFacts", "write_report"]
+__all__ = ["MERGED_SCHEMA", "SCHEMA", "HostFacts", "write_report", "write_whole"]
 
 SCHEMA = "pytest-cudabatch/report/1"
+MERGED_SCHEMA = "pytest-cudabatch/merged/1"
+"""Of several runs: the parts of their reports, one cell for each key, and what they disagree on."""
 
 
 @dataclass(frozen=True)
@@ -60,20 +63,31 @@ def write_report(
     run: Mapping[str, Any],
     host: HostFacts,
     cells: Sequence[Cell],
-    errors: Sequence[str],
+    errors: Sequence[RunError],
 ) -> None:
     """Write the report to ``path``, whole or not at all.
 
-    ``run`` is the report's ``run`` object; ``errors`` are one-line summaries of what went wrong beside the
-    cells, such as a file that could not be collected. Raises OSError where the file cannot be written.
+    ``run`` is the report's ``run`` object; ``errors`` are what went wrong beside the cells, such as a file
+    that could not be collected. Raises OSError where the file cannot be written.
     """
     report = {
         "schema": SCHEMA,
         "run": dict(run),
         "host": host.to_json(),
         "cells": [cell.to_json() for cell in cells],
-        "errors": [{"summary": summary} for summary in errors],
+        "errors": [error.to_json() for error in errors],
     }
+    write_whole(path, (json.dumps(report, indent=1) + "\n").encode())
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Write a file whole or not at all. Raises OSError where it cannot be written."""
+    if path.exists() and not path.is_file():  # /dev/stdout, a pipe: nothing to replace
+        path.write_bytes(data)
+        return
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    unfinished.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
-    unfinished.replace(path)
+    try:
+        unfinished.write_bytes(data)
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)

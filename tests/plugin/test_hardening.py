@@ -97,9 +97,7 @@ def test_a_cell_that_is_never_reported_fails_the_run(pytester: pytest.Pytester) 
     result = run(pytester, "--cuda-no-suite", "-p", "no:randomly")
     assert result.ret == 1
     result.stdout.fnmatch_lines(["FAILED 1 cells were never reported, the first is *::test_lost*"])
-    assert [error["summary"] for error in report(pytester)["errors"]] == [
-        "1 of 2 planned cells have no result"
-    ]
+    assert [error["summary"] for error in report(pytester)["errors"]] == ["1 of 2 planned cells: not started"]
 
 
 def test_a_tier_reaches_the_projects_own_cells(pytester: pytest.Pytester) -> None:

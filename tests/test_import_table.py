@@ -42,7 +42,8 @@ DIRECT = {
     "runner": {"suite", "zygote_plugin", "trial", "run"},
     "ledger": {"reports", "runner", "trial", "verdicts"},
     "controller": {"ledger", "runner", "suite", "command_line", "discovery", "trial", "run", "plugin"},
-    "commands": {"reports", "implementations", "interposer", "pairings", "cells", "contract"},
+    "recording": {"interposer"},
+    "commands": {"recording", "reports", "implementations", "interposer", "pairings", "cells", "contract"},
     "__main__": {"commands"},
 }
 """Direct permissions; the table is transitive, and everybody may import the leaves."""

@@ -21,6 +21,7 @@ _VERBS = {
     "probe": "tell what a host has, and whether its libraries answer as known",
     "matrix": "print the pairings of runtimes and drivers, and what is expected of each",
     "merge": "make one report, or JUnit XML, of reports and journals, also of a run that was killed",
+    "record": "run any program and tell how its batch copies went",
     "bundle": "make a directory that installs and runs on a host without a network",
 }
 """Each verb and its line in the help; the module of that name has ``configure`` and ``run``."""

@@ -25,6 +25,7 @@ from pytest_cudabatch.interposer.injections import (
     Injection,
     parse_injections,
 )
+from pytest_cudabatch.interposer.processes import Image, Notes, ProcessEvidence, StartedProgram, read_notes
 
 __all__ = [
     "AppliedInjection",
@@ -35,13 +36,18 @@ __all__ = [
     "EffectKind",
     "Evidence",
     "EvidenceFile",
+    "Image",
     "Injection",
     "Location",
     "Lookup",
     "MappedObject",
+    "Notes",
     "Owner",
+    "ProcessEvidence",
     "Site",
+    "StartedProgram",
     "VersionQuery",
     "environment",
     "parse_injections",
+    "read_notes",
 ]

@@ -185,6 +185,9 @@ def _sites(slot: EvidenceSlot, objects: _Objects) -> tuple[Site, ...]:
                 calls=row.calls,
                 returned=row.returned,
                 errors=row.errors,
+                descriptors=row.descriptors,
+                largest=row.largest,
+                last_error=row.last_error or None,
             )
         )
     return tuple(sorted(sites, key=lambda site: (site.function, site.caller, site.callee, site.given or 0)))

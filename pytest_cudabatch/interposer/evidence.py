@@ -173,7 +173,11 @@ class VersionQuery:
 
 @dataclass(frozen=True)
 class Site:
-    """Counts of all calls alike, also of those that are no longer kept in full. ``errors`` returned not 0."""
+    """Counts of all calls alike, also of those that are no longer kept in full. ``errors`` returned not 0.
+
+    ``descriptors`` are those of all the calls together, ``largest`` the most of one call; ``last_error`` is
+    the code of the latest call that returned not 0.
+    """
 
     function: str
     caller: str
@@ -183,6 +187,9 @@ class Site:
     calls: int
     returned: int
     errors: int
+    descriptors: int = 0
+    largest: int = 0
+    last_error: int | None = None
 
     @property
     def is_batch(self) -> bool:

@@ -19,13 +19,16 @@ from pytest_cudabatch.interposer.layout import (
     EVIDENCE_HEADER_SIZE,
     EVIDENCE_MAGIC,
     EVIDENCE_RULES,
+    EVIDENCE_SELF_CLAIM,
     EVIDENCE_SLOTS_MAX,
     EVIDENCE_VERSION,
     EvidenceHeader,
+    EvidenceProcess,
     EvidenceRule,
     EvidenceRules,
     EvidenceSlot,
 )
+from pytest_cudabatch.interposer.processes import ProcessEvidence, notes_path
 
 __all__ = ["EvidenceFile", "environment"]
 
@@ -55,8 +58,13 @@ class EvidenceFile:
         self._mapping = mapping
 
     @classmethod
-    def create(cls, path: Path, slots: int = 16) -> EvidenceFile:
-        """Make a new file with empty slots. Raises EvidenceError where ``path`` exists or is not writable."""
+    def create(cls, path: Path, slots: int = 16, *, self_claimed: bool = False) -> EvidenceFile:
+        """Make a new file with empty slots. Raises EvidenceError where ``path`` exists or is not writable.
+
+        With ``self_claimed`` nobody needs to claim: each process takes a free slot with its first watched
+        call, also a forked child, and keeps it. Read them by ``processes``. What processes there were besides
+        is in notes beside the file (``read_notes``).
+        """
         if not 1 <= slots <= EVIDENCE_SLOTS_MAX:
             raise EvidenceError(f"an evidence file has 1 to {EVIDENCE_SLOTS_MAX} slots, not {slots}")
         try:
@@ -74,7 +82,10 @@ class EvidenceFile:
             header_size=EVIDENCE_HEADER_SIZE,
             slot_count=slots,
             slot_size=_SLOT_SIZE,
+            flags=EVIDENCE_SELF_CLAIM if self_claimed else 0,
         )
+        if self_claimed:
+            notes_path(path).touch(0o600)
         mapping[: ctypes.sizeof(header)] = bytes(header)
         return cls(path, mapping)
 
@@ -160,6 +171,29 @@ class EvidenceFile:
         """Return a slot's evidence so far. The process may be running, gone, or killed at any point."""
         start = self._start(slot)
         return decode(EvidenceSlot.from_buffer_copy(self._mapping[start : start + _SLOT_SIZE]))
+
+    def processes(self) -> tuple[ProcessEvidence, ...]:
+        """Return the evidence so far of each process that took a slot by itself, in the order of slots."""
+        claimed = (slot for slot in range(self.slots) if self.owner(slot) is not None)
+        return tuple(self._process(slot) for slot in claimed)
+
+    @property
+    def unserved(self) -> int:
+        """How many processes wanted a slot by themselves when all were taken: nothing is known of them."""
+        return int(EvidenceHeader.from_buffer_copy(self._mapping).unserved)
+
+    def _process(self, slot: int) -> ProcessEvidence:
+        start = self._start(slot) + int(EvidenceSlot.process.offset)
+        process = EvidenceProcess.from_buffer_copy(
+            self._mapping[start : start + ctypes.sizeof(EvidenceProcess)]
+        )
+        return ProcessEvidence(
+            pid=self.owner(slot) or 0,
+            parent=process.parent,
+            program=process.program.decode("utf-8", "surrogateescape"),
+            name=process.name.decode("utf-8", "surrogateescape"),
+            evidence=self.read(slot),
+        )
 
     def close(self) -> None:
         """Unmap the file, which stays. A process that records into it goes on doing so."""

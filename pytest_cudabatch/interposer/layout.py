@@ -21,6 +21,7 @@ __all__ = [
     "EVIDENCE_NO_OBJECT",
     "EVIDENCE_PUBLISHED",
     "EVIDENCE_RULES",
+    "EVIDENCE_SELF_CLAIM",
     "EVIDENCE_SLOTS_MAX",
     "EVIDENCE_VERSION",
     "EVIDENCE_VIA_DLSYM",
@@ -28,6 +29,12 @@ __all__ = [
     "FUNCTIONS",
     "INJECTED_ANSWER",
     "INJECTED_END",
+    "NOTE_EXEC",
+    "NOTE_EXEC_FAILED",
+    "NOTE_SEARCHED",
+    "NOTE_SPAWNED",
+    "NOTE_STARTED",
+    "NOTE_UNAUDITED",
     "RULE_BATCH_NAME",
     "RULE_CRASHES",
     "RULE_DELAYS",
@@ -43,12 +50,14 @@ __all__ = [
     "EvidenceJournal",
     "EvidenceLookup",
     "EvidenceObject",
+    "EvidenceProcess",
     "EvidenceRule",
     "EvidenceRules",
     "EvidenceSite",
     "EvidenceSlot",
     "EvidenceTables",
     "EvidenceVersionQuery",
+    "ProcessNote",
 ]
 
 EVIDENCE_MAGIC = int.from_bytes(b"evident1", "little")
@@ -65,6 +74,7 @@ EVIDENCE_DLSYM_REFUSED = 3
 EVIDENCE_DLSYM_OTHER_ABI = 4
 INJECTED_ANSWER = 1
 INJECTED_END = 2
+EVIDENCE_SELF_CLAIM = 1
 CALL_IN_FLIGHT = 2
 CALL_RETURNED = 3
 CALL_HAS_STREAM = 1
@@ -77,6 +87,12 @@ RULE_FINDS_OTHER_ABI = 3
 RULE_DELAYS = 4
 RULE_HANGS = 5
 RULE_CRASHES = 6
+NOTE_STARTED = 1
+NOTE_EXEC = 2
+NOTE_EXEC_FAILED = 3
+NOTE_SPAWNED = 4
+NOTE_SEARCHED = 1
+NOTE_UNAUDITED = 2
 
 FUNCTIONS = (
     "cudaMemcpyBatchAsync",
@@ -208,7 +224,16 @@ class EvidenceJournal(ctypes.Structure):
 class EvidenceSite(ctypes.Structure):
     """Counters of all calls with the same function, caller, callee and arity."""
 
-    _fields_ = (("key", c_uint64), ("calls", c_uint64), ("returned", c_uint64), ("errors", c_uint64))
+    _fields_ = (
+        ("key", c_uint64),
+        ("calls", c_uint64),
+        ("returned", c_uint64),
+        ("errors", c_uint64),
+        ("descriptors", c_uint64),
+        ("largest", c_uint64),
+        ("last_error", c_uint64),
+        ("reserved", c_uint64),
+    )
 
 
 class EvidenceTables(ctypes.Structure):
@@ -244,6 +269,12 @@ class EvidenceRules(ctypes.Structure):
     _fields_ = (("count", c_uint64), ("rules", EvidenceRule * EVIDENCE_RULES))
 
 
+class EvidenceProcess(ctypes.Structure):
+    """The process that took a slot by itself."""
+
+    _fields_ = (("pid", c_uint32), ("parent", c_uint32), ("program", c_char * 512), ("name", c_char * 64))
+
+
 class EvidenceSlot(ctypes.Structure):
     """One process's evidence."""
 
@@ -251,6 +282,7 @@ class EvidenceSlot(ctypes.Structure):
         ("attached", c_uint32),
         ("lost", c_uint32),
         ("sequence", c_uint64),
+        ("process", EvidenceProcess),
         ("injections", EvidenceRules),
         ("tables", EvidenceTables),
         ("sites", EvidenceSite * 256),
@@ -268,6 +300,20 @@ class EvidenceHeader(ctypes.Structure):
         ("header_size", c_uint32),
         ("slot_count", c_uint32),
         ("slot_size", c_uint32),
-        ("reserved", c_uint64),
+        ("flags", c_uint32),
+        ("unserved", c_uint32),
         ("claims", c_uint64 * EVIDENCE_SLOTS_MAX),
+    )
+
+
+class ProcessNote(ctypes.Structure):
+    """One record of the notes beside an evidence file (native/interposer/processes.h)."""
+
+    _fields_ = (
+        ("kind", c_uint32),
+        ("pid", c_uint32),
+        ("parent", c_uint32),
+        ("flags", c_uint32),
+        ("program", c_char * 512),
+        ("detail", c_char * 512),
     )

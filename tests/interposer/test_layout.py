@@ -22,7 +22,9 @@ STRUCTURES = {
     "evidence_tables": layout.EvidenceTables,
     "evidence_rule": layout.EvidenceRule,
     "evidence_rules": layout.EvidenceRules,
+    "evidence_process": layout.EvidenceProcess,
     "evidence_slot": layout.EvidenceSlot,
+    "process_note": layout.ProcessNote,
     "evidence_header": layout.EvidenceHeader,
 }
 
@@ -45,6 +47,13 @@ NUMBERS = (
     "CALL_RETURNED",
     "CALL_HAS_STREAM",
     "CALL_INJECTED",
+    "EVIDENCE_SELF_CLAIM",
+    "NOTE_STARTED",
+    "NOTE_EXEC",
+    "NOTE_EXEC_FAILED",
+    "NOTE_SPAWNED",
+    "NOTE_SEARCHED",
+    "NOTE_UNAUDITED",
     "RULE_UNDER_TEST",
     "RULE_BATCH_NAME",
     "RULE_RETURNS_CODE",

@@ -8,9 +8,11 @@
 
 #include "elf_image.h"
 #include "evidence.h"
+#include "execs.h"
 #include "functions.h"
 #include "injections.h"
 #include "objects.h"
+#include "processes.h"
 #include "slot.h"
 #include "stubs.h"
 #include "tables.h"
@@ -20,7 +22,11 @@
 /* Without an evidence file the answer 0 makes the linker unload the library and go on without it. */
 EXPORT unsigned int la_version(unsigned int version)
 {
-    return slot_open_file() ? version : 0;
+    if (!slot_open_file())
+        return 0;
+    if (slot_is_self_claimed())
+        process_started();
+    return version;
 }
 
 static bool defines_watched(const struct link_map *map)
@@ -41,6 +47,8 @@ EXPORT unsigned int la_objopen(struct link_map *map, Lmid_t namespace, uintptr_t
     (void)namespace;
     *cookie = (uintptr_t)map;
     objects_forget((uint64_t)map->l_ld);
+    if (slot_is_self_claimed() && execs_defined_by(map))
+        return LA_FLG_BINDFROM | LA_FLG_BINDTO;
     if (!defines_watched(map))
         return LA_FLG_BINDFROM;
     object_at((uint64_t)map->l_ld); /* every CUDA library is named in the evidence, called or not */
@@ -82,9 +90,10 @@ EXPORT uintptr_t la_symbind64(Elf64_Sym *symbol, unsigned int index, uintptr_t *
                               unsigned int *flags, const char *name)
 {
     (void)index;
-    (void)definer; /* judged by the address */
-    slot_here();   /* any binding is an occasion to notice a claim */
+    slot_here(); /* any binding is an occasion to notice a claim */
     uint16_t function = function_named(name);
+    if (function == NOT_WATCHED && slot_is_self_claimed())
+        return exec_watched(name, symbol->st_value, (const struct link_map *)*definer);
     if (function == NOT_WATCHED)
         return symbol->st_value;
     const struct link_map *map = (const struct link_map *)*caller;

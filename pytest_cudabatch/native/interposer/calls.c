@@ -112,6 +112,15 @@ static void publish(struct evidence_call *record, const struct evidence_call *ca
     atomic_store_explicit(&record->outcome, outcome(CALL_IN_FLIGHT, 0), memory_order_release);
 }
 
+static void count_call(struct evidence_site *site, uint64_t descriptors)
+{
+    atomic_fetch_add_explicit(&site->calls, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&site->descriptors, descriptors, memory_order_relaxed);
+    uint64_t largest = atomic_load_explicit(&site->largest, memory_order_relaxed);
+    while (descriptors > largest && !atomic_compare_exchange_weak(&site->largest, &largest, descriptors))
+        ;
+}
+
 void call_begin(struct call_frame *frame, const struct stub *stub, const struct watched_function *function,
                 struct slot_lease lease)
 {
@@ -124,7 +133,7 @@ void call_begin(struct call_frame *frame, const struct stub *stub, const struct 
     frame->claim = lease.claim;
     frame->site = site_for(slot, &call);
     if (frame->site != NULL)
-        atomic_fetch_add_explicit(&frame->site->calls, 1, memory_order_relaxed);
+        count_call(frame->site, call.count);
     else
         tables_note_loss();
     frame->call = journal_place(function->kind == BATCH_COPY ? &slot->batch : &slot->per_copy);
@@ -141,6 +150,9 @@ void call_end(struct call_frame *frame)
         atomic_store_explicit(&frame->call->outcome, outcome(CALL_RETURNED, code), memory_order_release);
     if (frame->site == NULL)
         return;
-    atomic_fetch_add_explicit(&frame->site->errors, code != 0, memory_order_relaxed);
+    if (code != 0) {
+        atomic_store_explicit(&frame->site->last_error, code, memory_order_relaxed);
+        atomic_fetch_add_explicit(&frame->site->errors, 1, memory_order_relaxed);
+    }
     atomic_fetch_add_explicit(&frame->site->returned, 1, memory_order_relaxed);
 }

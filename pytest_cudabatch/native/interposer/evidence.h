@@ -137,7 +137,11 @@ struct evidence_site {
     _Atomic uint64_t key;
     _Atomic uint64_t calls;
     _Atomic uint64_t returned;
-    _Atomic uint64_t errors; /* returned something else than 0 */
+    _Atomic uint64_t errors;      /* returned something else than 0 */
+    _Atomic uint64_t descriptors; /* of all calls together, as in a call's `count` */
+    _Atomic uint64_t largest;     /* most descriptors of one call */
+    _Atomic uint64_t last_error;  /* what the latest of the errors returned; 0: none did */
+    uint64_t reserved;
 };
 
 /* What is known before a slot is claimed and therefore kept in the process too (tables.c). */
@@ -182,15 +186,31 @@ struct evidence_rules {
     struct evidence_rule rules[EVIDENCE_RULES];
 };
 
+/* Who owns a slot; written once, when a process takes the slot by itself (EVIDENCE_SELF_CLAIM). */
+struct evidence_process {
+    uint32_t pid;
+    uint32_t parent;             /* pid of its parent at that time */
+    char program[EVIDENCE_PATH]; /* the file that runs, filled up with zeros */
+    char name[EVIDENCE_NAME];    /* argv[0] */
+};
+
 struct evidence_slot {
     _Atomic uint32_t attached; /* pid of the process that the interposer records here; 0: not at work */
     _Atomic uint32_t lost;     /* what a full table or pool left out: above 0 the evidence is incomplete */
     _Atomic uint64_t sequence; /* calls begun, of all kinds */
+    struct evidence_process process;
     struct evidence_rules injections;
     struct evidence_tables tables;
     struct evidence_site sites[EVIDENCE_SITES];
     struct evidence_journal batch;
     struct evidence_journal per_copy;
+};
+
+/* Bits of the header's `flags`. */
+enum {
+    /* Each process takes a free slot when its first watched call needs one, and none is ever taken from it or
+     * used twice. Every process leaves notes beside the file (processes.h), also one that needs no slot. */
+    EVIDENCE_SELF_CLAIM = 1,
 };
 
 struct evidence_header {
@@ -199,7 +219,8 @@ struct evidence_header {
     uint32_t header_size;
     uint32_t slot_count;
     uint32_t slot_size;
-    uint64_t reserved;
+    uint32_t flags;
+    _Atomic uint32_t unserved; /* processes that needed a slot when all were taken */
     /* 0, or pid | slot << 32 | generation << 48: one word, so that a claim is seen whole or not at all. A new
      * claim has a new generation, so that a process notices when its slot was cleared and claimed again. */
     _Atomic uint64_t claims[EVIDENCE_SLOTS_MAX];
@@ -208,7 +229,7 @@ struct evidence_header {
 _Static_assert(sizeof(struct evidence_entry) == 8, "an entry's state is one aligned word");
 _Static_assert(sizeof(struct evidence_call) == 64, "a call fills one cache line");
 _Static_assert(sizeof(struct evidence_rule) == 56, "a rule has no padding");
-_Static_assert(sizeof(struct evidence_site) == 32, "a site's counters share a cache line");
+_Static_assert(sizeof(struct evidence_site) == 64, "a site's counters fill one cache line");
 _Static_assert(sizeof(struct evidence_header) <= EVIDENCE_HEADER_SIZE, "the claims fit into the header page");
 _Static_assert(offsetof(struct evidence_slot, sites) % 8 == 0, "atomic words are aligned");
 _Static_assert(ATOMIC_LLONG_LOCK_FREE == 2 && ATOMIC_SHORT_LOCK_FREE == 2, "nothing here takes a lock");

@@ -68,7 +68,7 @@ uint64_t stub_enter(struct call_frame *frame)
 {
     const struct stub *stub = stub_numbered(frame->stub);
     const struct watched_function *function = &watched_functions[stub->function];
-    struct slot_lease lease = slot_here();
+    struct slot_lease lease = slot_needed();
     frame->call = NULL;
     frame->site = NULL;
     frame->claim = 0;

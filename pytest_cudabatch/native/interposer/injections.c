@@ -141,7 +141,7 @@ static bool divert(struct dlsym_answer *answer)
 
 void injection_into_dlsym(uint64_t caller, struct dlsym_answer *answer)
 {
-    struct evidence_slot *slot = slot_here().slot;
+    struct evidence_slot *slot = slot_needed().slot;
     if (!injections_requested(slot) || !is_mentioned(&slot->injections, EVIDENCE_DLSYM))
         return;
     bool by_cuda = object_is_cuda(object_at(caller));

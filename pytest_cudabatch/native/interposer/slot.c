@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "memory.h"
+#include "processes.h"
 #include "system_calls.h"
 #include "tables.h"
 
@@ -14,11 +15,13 @@ static const char variable[] = "CUDABATCH_EVIDENCE=";
 
 /* Set once by slot_open_file, before the program runs; read-only afterwards. */
 static struct evidence_header *file;
+static char file_path[PATH_BYTES];
 
 /* A private page that the kernel empties in a forked child: the claim found last, and our pid. */
 struct process_memory {
     _Atomic uint64_t claim;
     _Atomic uint32_t pid;
+    _Atomic uint32_t unserved; /* 1: all slots were taken */
 };
 static struct process_memory *memory;
 static bool memory_is_wiped; /* false on a kernel without MADV_WIPEONFORK: ask for the pid each time */
@@ -89,15 +92,14 @@ static struct evidence_header *map_file(const char *path)
 
 bool slot_open_file(void)
 {
-    static char path[PATH_BYTES]; /* too large for a stack; used once, before there are threads */
-    if (!evidence_path(path))
+    if (!evidence_path(file_path))
         return false;
     memory = system_map(MEMORY_BYTES, MAP_PRIVATE | MAP_ANONYMOUS, -1);
     if (memory == NULL)
         return false;
     memory_is_wiped =
         !system_failed(system_call(SYS_madvise, (long)memory, MEMORY_BYTES, MADV_WIPEONFORK, 0, 0, 0));
-    file = map_file(path);
+    file = map_file(file_path);
     return file != NULL;
 }
 
@@ -135,18 +137,78 @@ static uint64_t find_claim(void)
     return 0;
 }
 
+/* The slot gets what was known before. An entry that another thread adds meanwhile is not lost: either it is
+ * copied here, or that thread finds the claim, which is there before. */
+static struct slot_lease begin(uint64_t claim)
+{
+    struct evidence_slot *slot = slot_of(claim);
+    atomic_thread_fence(memory_order_seq_cst);
+    tables_copy_to(slot);
+    atomic_store(&slot->attached, (uint32_t)claim);
+    return (struct slot_lease){slot, claim};
+}
+
 /* Several threads may come here at once; each does the same, and tables_copy_to copies an entry once. */
 struct slot_lease slot_here(void)
 {
     uint64_t claim = atomic_load(&memory->claim);
     if (is_current(claim))
         return (struct slot_lease){slot_of(claim), claim};
-    claim = find_claim();
+    claim = slot_is_self_claimed() ? 0 : find_claim();
     if (claim == 0)
         return (struct slot_lease){NULL, 0};
-    struct evidence_slot *slot = slot_of(claim);
-    tables_copy_to(slot);
-    atomic_store(&slot->attached, (uint32_t)claim);
+    struct slot_lease lease = begin(claim);
     atomic_store(&memory->claim, claim);
-    return (struct slot_lease){slot, claim};
+    return lease;
+}
+
+static uint64_t with_next_generation(uint64_t claim, uint32_t slot, uint32_t pid)
+{
+    return pid | (uint64_t)slot << 32 | ((claim >> 48) + 1) << 48;
+}
+
+/* Takes the first free slot; 0 where there is none. */
+static uint64_t take_free_slot(uint32_t pid)
+{
+    for (uint32_t i = 0; i < file->slot_count; i++) {
+        uint64_t there = atomic_load_explicit(&file->claims[i], memory_order_relaxed);
+        uint64_t claim = with_next_generation(there, i, pid);
+        if ((uint32_t)there == 0 && atomic_compare_exchange_strong(&file->claims[i], &there, claim))
+            return claim;
+    }
+    if (atomic_exchange(&memory->unserved, 1) == 0)
+        atomic_fetch_add(&file->unserved, 1);
+    return 0;
+}
+
+/* Of several threads that come here first at once, the one whose claim is remembered wins; the others' slots
+ * become free again, untouched. */
+struct slot_lease slot_needed(void)
+{
+    struct slot_lease lease = slot_here();
+    if (lease.slot != NULL || !slot_is_self_claimed() || atomic_load(&memory->unserved) != 0)
+        return lease;
+    uint64_t before = atomic_load(&memory->claim);
+    if (is_current(before))
+        return slot_here();
+    uint64_t claim = take_free_slot(own_pid());
+    if (claim == 0)
+        return lease;
+    process_describe(&slot_of(claim)->process);
+    if (!atomic_compare_exchange_strong(&memory->claim, &before, claim)) {
+        slot_of(claim)->process = (struct evidence_process){0};
+        atomic_store(&file->claims[claim >> 32 & 0xffff], with_next_generation(claim, claim >> 32 & 0xffff, 0));
+        return slot_here();
+    }
+    return begin(claim);
+}
+
+bool slot_is_self_claimed(void)
+{
+    return (file->flags & EVIDENCE_SELF_CLAIM) != 0;
+}
+
+const char *slot_file_path(void)
+{
+    return file_path;
 }

@@ -42,6 +42,17 @@ static inline long system_read(int descriptor, void *buffer, size_t size)
     return system_call(SYS_read, descriptor, (long)buffer, (long)size, 0, 0, 0);
 }
 
+/* Appends in one piece: what other processes append to the same file at the same time does not mix with it. */
+static inline long system_append(const char *path, const void *content, size_t size)
+{
+    long descriptor = system_call(SYS_openat, AT_FDCWD, (long)path, O_WRONLY | O_APPEND | O_CLOEXEC, 0, 0, 0);
+    if (system_failed(descriptor))
+        return descriptor;
+    long written = system_call(SYS_write, descriptor, (long)content, (long)size, 0, 0, 0);
+    system_call(SYS_close, descriptor, 0, 0, 0, 0, 0);
+    return written;
+}
+
 static inline void system_close(int descriptor)
 {
     system_call(SYS_close, descriptor, 0, 0, 0, 0, 0);
@@ -70,6 +81,11 @@ static inline _Noreturn void system_wait_forever(void)
 {
     for (;;)
         system_call(SYS_ppoll, 0, 0, 0, 0, 0, 0);
+}
+
+static inline uint32_t system_getppid(void)
+{
+    return (uint32_t)system_call(SYS_getppid, 0, 0, 0, 0, 0, 0);
 }
 
 /* Maps readable and writable memory, of a file or (descriptor -1) anonymous; NULL on failure. */

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_cudabatch.cells import ImportGuard
 from pytest_cudabatch.command_line import inherited_arguments
 from pytest_cudabatch.discovery import find_pairings
 from pytest_cudabatch.errors import UsageError
@@ -55,6 +56,7 @@ def take_part(config: pytest.Config) -> None:
     # An import error in one file must not keep the cells of all others from running.
     config.option.continue_on_collection_errors = True
     config.pluginmanager.register(part, "cudabatch-run")
+    config.pluginmanager.register(ImportGuard(part.run.timeout), "cudabatch-import-guard")
 
 
 class Worker:

@@ -22,10 +22,22 @@ from pytest_cudabatch.pairings import Pairing, one_of_each_class, select
 if TYPE_CHECKING:
     from pytest_cudabatch.reports import PlannedCell
 
-__all__ = ["DEFAULT_TIMEOUT", "RUN_VARIABLE", "TIERS", "Run", "Settings", "cell_setting", "marker_problem"]
+__all__ = [
+    "DEFAULT_TIMEOUT",
+    "RUN_ID_VARIABLE",
+    "RUN_VARIABLE",
+    "TIERS",
+    "Run",
+    "Settings",
+    "cell_setting",
+    "marker_problem",
+]
 
 RUN_VARIABLE = "CUDABATCH_RUN"
 """Names the file with the run, in the environment of a zygote that is being started."""
+
+RUN_ID_VARIABLE = "CUDABATCH_RUN_ID"
+"""Names the run, in the environment of each of its zygotes, cells, and whatever these start."""
 
 PLATFORMS = ("auto", "device", "simulated", "no-driver")
 COPYING_FIXTURES = frozenset({"batch_copy", "copy_plan", "cuda_contract", "cuda_stream"})

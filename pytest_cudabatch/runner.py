@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from pytest_cudabatch.cells import Environment, Json, Outcome, Zygote
+from pytest_cudabatch.cells import Environment, Json, Outcome, Stop, Zygote
 from pytest_cudabatch.errors import CellError
 from pytest_cudabatch.finding_codes import Code
 from pytest_cudabatch.interposer import Evidence, EvidenceFile, environment
 from pytest_cudabatch.pairings import KnownIssue, load_known_issues
-from pytest_cudabatch.run import RUN_VARIABLE, Run, marker_problem
+from pytest_cudabatch.run import RUN_ID_VARIABLE, RUN_VARIABLE, Run, marker_problem
 from pytest_cudabatch.suite import SUITE_DIRECTORY, SuiteCell
 from pytest_cudabatch.trial import Trial
 from pytest_cudabatch.verdicts import CellIdentity
@@ -43,7 +43,12 @@ class CellHost:
         self.evidence = EvidenceFile.create(self.evidence_path, slots=SLOTS)
         run_file = directory / f"{plain.name}.run.json"
         run.write(run_file)
-        variables = {**plain.variables, **environment(self.evidence_path), RUN_VARIABLE: str(run_file)}
+        variables = {
+            **plain.variables,
+            **environment(self.evidence_path),
+            RUN_VARIABLE: str(run_file),
+            RUN_ID_VARIABLE: run.id,
+        }
         self.zygote = Zygote(replace(plain, variables=variables))
         self._cells = 0
         self._start_failure: CellError | None = None
@@ -84,6 +89,7 @@ class CellRunner:
         self._hosts: dict[str, CellHost] = {}
         self._project_files: tuple[str, ...] = ()
         self._limits: dict[str, float] = {}
+        self._stop: Stop | None = None
         self._known_issues: Sequence[KnownIssue] = ()
         if run.excuses_known_issues:
             own = Path(run.matrix_directory) if run.matrix_directory else None
@@ -154,6 +160,8 @@ class CellRunner:
         for report in reports:
             item.ihook.pytest_runtest_logreport(report=report)
         item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+        if self._stop is not None:
+            _end_session(item.session, self._stop)
 
     def _fits(self) -> bool:
         """Whether the budget lets another cell start."""
@@ -176,6 +184,7 @@ class CellRunner:
             host, zygote_id, names = self._project_host(), item.nodeid, identity_of(item)
         deadline = min(self._run.timeout, self._limits.get(item.nodeid, self._run.timeout))
         outcome, evidence = host.run(zygote_id, deadline)
+        self._stop = outcome.stop
         self._forward_warnings(item, outcome)
         trial = Trial(
             identity=CellIdentity(
@@ -208,6 +217,15 @@ class CellRunner:
             host.close()
         self._hosts.clear()
         self._directory.cleanup()
+
+
+def _end_session(session: pytest.Session, stop: Stop) -> None:
+    """End the session as pytest.exit in the cell demands."""
+    if hasattr(session.config, "workerinput"):
+        # An exit in the midst of an item is a crash to xdist; this ends all workers after theirs.
+        session.shouldstop = stop.reason
+    else:
+        pytest.exit(stop.reason, returncode=stop.returncode)
 
 
 def _budget_spent(item: pytest.Item) -> pytest.TestReport:

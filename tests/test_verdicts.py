@@ -95,7 +95,7 @@ SEGFAULT = ended(End.SIGNALLED, "SIGSEGV")
         (SEGFAULT, REFUSED, Verdict.CRASHED, Code.LOOKUP_UNCHECKED),
         (SEGFAULT, replace(REFUSED, sites=FALLBACK.sites), Verdict.CRASHED, Code.CRASH),
         (SEGFAULT, replace(REFUSED, calls=(call(9, 9),)), Verdict.CRASHED, Code.CRASH),
-        (ended(End.TIMED_OUT, "SIGKILL"), NOTHING, Verdict.HUNG, Code.HANG),
+        (ended(End.TIMED_OUT), NOTHING, Verdict.HUNG, Code.HANG),
         (ended(End.EXITED, exit_code=0), NOTHING, Verdict.CRASHED, Code.SILENT_EXIT),
     ],
     ids=[

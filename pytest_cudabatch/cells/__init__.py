@@ -1,6 +1,7 @@
 """Tests in processes of their own: a zygote per environment, a fork per test, and the proof of its end."""
 
 from pytest_cudabatch.cells.cell import CellRefusedError
+from pytest_cudabatch.cells.importing import ImportGuard
 from pytest_cudabatch.cells.launch import Environment
 from pytest_cudabatch.cells.outcome import (
     CapturedText,
@@ -11,6 +12,7 @@ from pytest_cudabatch.cells.outcome import (
     Location,
     Outcome,
     RecordedWarning,
+    Stop,
 )
 from pytest_cudabatch.cells.payload import PAYLOAD
 from pytest_cudabatch.cells.protocol import Json, Phase
@@ -26,11 +28,13 @@ __all__ = [
     "CollectionError",
     "End",
     "Environment",
+    "ImportGuard",
     "Json",
     "Location",
     "Outcome",
     "Phase",
     "RecordedWarning",
+    "Stop",
     "Zygote",
     "complete_reports",
     "failure_representation",

@@ -15,6 +15,7 @@ from pytest_cudabatch.cells.files import CellFiles, clip
 from pytest_cudabatch.cells.launch import RunningZygote
 from pytest_cudabatch.cells.outcome import End, Outcome
 from pytest_cudabatch.cells.protocol import STACKS_SIGNAL, Json, ProtocolError, fields
+from pytest_cudabatch.cells.signals import signal_name
 from pytest_cudabatch.cells.stacks import without_runner
 from pytest_cudabatch.cells.transcript import Transcript
 from pytest_cudabatch.errors import CellError
@@ -59,16 +60,17 @@ def run_cell(zygote: RunningZygote, nodeid: str, deadline: float, payload: Mappi
         seconds = time.monotonic() - clock
         status, survivors = _reap(zygote, child)
         _drain(child, transcript)
-        exit_code = os.waitstatus_to_exitcode(status)
+        end, number, exit_code = _end(timed_out, os.waitstatus_to_exitcode(status), transcript)
         return Outcome(
             nodeid=nodeid,
-            end=_end(timed_out, exit_code, transcript),
+            end=end,
             phase=transcript.phase,
-            signal=_signal_name(-exit_code) if exit_code < 0 else None,
-            exit_code=exit_code if exit_code >= 0 else None,
+            signal=signal_name(number) if number else None,
+            exit_code=exit_code,
             violation=transcript.violation,
             reports=tuple(transcript.reports),
             warnings=tuple(transcript.warnings),
+            stop=transcript.stop,
             expected_failure=transcript.expected_failure,
             captured=files.captured(transcript.marks),
             stacks=without_runner(clip(files.stacks)),
@@ -79,19 +81,13 @@ def run_cell(zygote: RunningZygote, nodeid: str, deadline: float, payload: Mappi
         )
 
 
-def _end(timed_out: bool, exit_code: int, transcript: Transcript) -> End:
+def _end(timed_out: bool, status: int, transcript: Transcript) -> tuple[End, int | None, int | None]:
+    """Return the kind of end, the signal's number and the exit status; after a deadline both are ours."""
     if timed_out:
-        return End.TIMED_OUT
-    if exit_code < 0:
-        return End.SIGNALLED
-    return End.FINISHED if exit_code == 0 and transcript.complete else End.EXITED
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"SIG{number}"  # most real-time signals have no name
+        return End.TIMED_OUT, None, None
+    if status < 0:
+        return End.SIGNALLED, -status, None
+    return End.FINISHED if status == 0 and transcript.complete else End.EXITED, None, status
 
 
 def _fork(

@@ -11,10 +11,11 @@ import sys
 import warnings
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn
 
 import pytest
 
+from pytest_cudabatch.cells.interruption import report_interruption
 from pytest_cudabatch.cells.payload import PAYLOAD
 from pytest_cudabatch.cells.protocol import STACKS_SIGNAL, Json, encode_line
 from pytest_cudabatch.cells.xfail import expected_failure
@@ -47,13 +48,24 @@ def run(request: Request, variables: Mapping[str, str | None]) -> NoReturn:
     config = request.item.config
     config.stash[PAYLOAD] = request.payload
     config.pluginmanager.register(announcer)
-    config.hook.pytest_runtest_protocol(item=request.item, nextitem=None)
+    _run_protocol(request.item, announcer)
     announcer.say("done", **announcer.output_sizes())
     atexit._run_exitfuncs()
     announcer.say("end")
     # PyDLL: the GIL stays held, so no thread of the test runs Python while libraries are torn down.
     ctypes.PyDLL(None).exit(0)
     os._exit(os.EX_SOFTWARE)
+
+
+def _run_protocol(item: pytest.Item, announcer: Announcer) -> None:
+    try:
+        item.config.hook.pytest_runtest_protocol(item=item, nextitem=None)
+    except pytest.exit.Exception as error:
+        report_interruption(item, announcer.phase, error)
+        announcer.say("stop", reason=error.msg, returncode=error.returncode)
+    except KeyboardInterrupt as error:
+        # The user's own Ctrl-C reaches the supervisor alone, so the test has raised this one.
+        report_interruption(item, announcer.phase, error)
 
 
 def _take_place(request: Request, variables: Mapping[str, str | None]) -> None:
@@ -87,6 +99,7 @@ class Announcer:
         self._request = request
         self._process = os.getpid()
         self._sequence = 0
+        self.phase: Literal["setup", "call", "teardown"] = "setup"
 
     def say(self, kind: str, /, **body: Json) -> None:
         """Write one announcement, whole."""
@@ -103,7 +116,8 @@ class Announcer:
         files = {"stdout": self._request.stdout, "stderr": self._request.stderr}
         return {name: os.fstat(descriptor).st_size for name, descriptor in files.items()}
 
-    def _begin(self, phase: str, item: pytest.Item) -> None:
+    def _begin(self, phase: Literal["setup", "call", "teardown"], item: pytest.Item) -> None:
+        self.phase = phase
         self.say("phase", phase=phase, expected_failure=expected_failure(item), **self.output_sizes())
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -127,6 +141,8 @@ class Announcer:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Forward every report: subtests send more than three."""
         config = self._request.item.config
+        # pytest fails a test for its subtests when it asks for the status to show.
+        config.hook.pytest_report_teststatus(config=config, report=report)
         data = config.hook.pytest_report_to_serializable(config=config, report=report)
         self.say("report", data=data)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-import signal
 import sys
 import warnings
 from collections.abc import Mapping
@@ -11,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from pytest_cudabatch.cells.protocol import Phase
+from pytest_cudabatch.cells.signals import describe_signal
 
 __all__ = [
     "CapturedText",
@@ -21,6 +21,7 @@ __all__ = [
     "Location",
     "Outcome",
     "RecordedWarning",
+    "Stop",
 ]
 
 Location: TypeAlias = "tuple[str, int | None, str]"
@@ -106,12 +107,22 @@ class RecordedWarning:
 
 
 @dataclass(frozen=True)
+class Stop:
+    """A test's wish, by pytest.exit, that the whole session end; None leaves the exit status to pytest."""
+
+    reason: str
+    returncode: int | None
+
+
+@dataclass(frozen=True)
 class Outcome:
     """How one cell's process ended and everything that it said.
 
-    ``phase`` is the last one that began. ``signal`` is a name such as ``"SIGSEGV"``. ``violation`` says what
+    ``phase`` is the last one that began. ``signal`` is a name such as ``"SIGSEGV"``; after a
+    deadline there is neither signal nor exit code, since the end was ours. ``violation`` says what
     was wrong with its announcements, if anything. ``reports`` are the data of pytest_report_to_serializable,
-    in order. ``expected_failure`` is the reason of the xfail marker under which a crash counts as expected.
+    in order. ``stop`` is set where the test called pytest.exit; its reports have that as a failure.
+    ``expected_failure`` is the reason of the xfail marker under which a crash counts as expected.
     ``stacks`` is what faulthandler wrote at a crash or a hang. ``seconds`` run from the request to the end
     of the process, ``started`` is seconds since the epoch. ``survivors`` counts the processes that the test
     left behind and that had to be killed.
@@ -132,6 +143,7 @@ class Outcome:
     seconds: float
     survivors: int
     pid: int
+    stop: Stop | None = None
 
     @property
     def finished(self) -> bool:
@@ -156,10 +168,5 @@ class Outcome:
         if self.end is End.TIMED_OUT:
             return f"still running {where} after {self.seconds:.1f} s, then killed{said}"
         if self.signal is not None:
-            return f"killed by {self.signal} ({_meaning(self.signal)}) {where}{said}"
+            return f"{describe_signal(self.signal)} {where}{said}"
         return f"exited with status {self.exit_code} {where} without announcing its end{said}"
-
-
-def _meaning(name: str) -> str:
-    number = getattr(signal, name, None)
-    return (signal.strsignal(number) if number else None) or "real-time signal"

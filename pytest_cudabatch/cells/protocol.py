@@ -42,7 +42,7 @@ Phase: TypeAlias = Literal["setup", "call", "teardown", "exit"]
 
 PHASES: tuple[Phase, ...] = get_args(Phase)
 
-VERSION = 1
+VERSION = 2
 """Of this protocol. Supervisor and zygote may come from different installations; then they refuse."""
 
 ZYGOTE_FD = "CUDABATCH_ZYGOTE_FD"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from pytest_cudabatch.cells.outcome import RecordedWarning
+from pytest_cudabatch.cells.outcome import RecordedWarning, Stop
 from pytest_cudabatch.cells.protocol import PHASES, Phase, ProtocolError, decode_line, fields
 
 __all__ = ["LINE_LIMIT", "Mark", "Transcript"]
@@ -25,13 +25,14 @@ class Mark(NamedTuple):
 class Transcript:
     """Takes the bytes of a child's channel as they come. After the first violation it takes nothing more.
 
-    The order is: begin; phases, reports and warnings; done; end. ``complete`` needs all of it.
+    The order is: begin; phases, reports, warnings and one stop; done; end. ``complete`` needs all of it.
     """
 
     def __init__(self, nodeid: str) -> None:
         self.marks: list[Mark] = []
         self.reports: list[dict[str, Any]] = []
         self.warnings: list[RecordedWarning] = []
+        self.stop: Stop | None = None
         self.expected_failure: str | None = None
         self.violation: str | None = None
         self._nodeid = nodeid
@@ -86,7 +87,7 @@ class Transcript:
         self._said.add(kind)
 
     def _in_order(self, kind: str) -> bool:
-        if kind not in _TAKERS or kind in self._said & {"begin", "done", "end"}:
+        if kind not in _TAKERS or kind in self._said & {"begin", "stop", "done", "end"}:
             return False
         if kind == "begin":
             return not self._said
@@ -122,6 +123,10 @@ class Transcript:
             raise ProtocolError(f"a warning's location {location!r}")
         self.warnings.append(RecordedWarning(**{**body, "location": location and tuple(location)}))
 
+    def _take_stop(self, body: dict[str, Any]) -> None:
+        reason, returncode = fields(body, reason=str, returncode=(int, type(None)))
+        self.stop = Stop(reason, returncode)
+
     def _take_done(self, body: dict[str, Any]) -> None:
         stdout, stderr = fields(body, stdout=int, stderr=int)
         missing = {"setup", "teardown"} - {report["when"] for report in self.reports}
@@ -143,6 +148,7 @@ _TAKERS: dict[str, Callable[[Transcript, dict[str, Any]], None]] = {
     "phase": Transcript._take_phase,
     "report": Transcript._take_report,
     "warning": Transcript._take_warning,
+    "stop": Transcript._take_stop,
     "done": Transcript._take_done,
     "end": Transcript._take_end,
 }

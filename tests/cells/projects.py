@@ -37,6 +37,20 @@ def zygote_of(
     return Zygote(environment, start_limit=start_limit)
 
 
+def processes_with(variable: str, value: str) -> list[int]:
+    """Return the processes that were started with this in their environment, and what they forked."""
+    entry, found = f"{variable}={value}".encode(), []
+    for process in Path("/proc").iterdir():
+        if process.name.isdigit():
+            try:
+                variables = (process / "environ").read_bytes().split(b"\0")
+            except OSError:  # it has ended, or belongs to somebody else
+                continue
+            if entry in variables:
+                found.append(int(process.name))
+    return found
+
+
 class Watched:
     """Processes that live now, by pidfd: their numbers may be given to others once they have ended."""
 

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from pytest_cudabatch.cells import End, Outcome, Zygote, complete_reports
+from pytest_cudabatch.cells import End, Outcome, Stop, Zygote, complete_reports
 from pytest_cudabatch.cells.files import KEPT
 
 from .projects import PLENTY, write_project, zygote_of
-
-PASSED = [("setup", "passed"), ("call", "passed"), ("teardown", "passed")]
-FAILED = [("setup", "passed"), ("call", "failed"), ("teardown", "passed")]
-FAILED_IN_SETUP = [("setup", "failed"), ("teardown", "passed")]
-FAILED_IN_TEARDOWN = [("setup", "passed"), ("call", "passed"), ("teardown", "failed")]
-FAILED_TWICE = [("setup", "passed"), ("call", "failed"), ("teardown", "failed")]
+from .table import DEADLINE, ROWS, SOURCES
 
 
 @pytest.fixture(scope="module")
 def zygote(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Zygote]:
-    source = Path(__file__).with_name("torture.py").read_text()
-    directory = write_project(tmp_path_factory.mktemp("torture"), {"test_torture.py": source})
+    directory = write_project(tmp_path_factory.mktemp("torture"), SOURCES)
     with zygote_of(directory) as zygote:
         yield zygote
 
@@ -32,7 +27,7 @@ def run(zygote: Zygote, request: pytest.FixtureRequest) -> Iterator[object]:
     """Run a torture test by name; another, healthy one must pass right after it."""
 
     def run(name: str, deadline: float = PLENTY) -> tuple[Outcome, list[pytest.TestReport]]:
-        nodeid = f"test_torture.py::test_{name}"
+        nodeid = next(row.nodeid for row in ROWS if row.name == name)
         outcome = zygote.run(nodeid, deadline=deadline)
         return outcome, complete_reports(outcome, zygote.item(nodeid), "why", config=request.config)
 
@@ -42,100 +37,40 @@ def run(zygote: Zygote, request: pytest.FixtureRequest) -> Iterator[object]:
 
 
 def phases(reports: list[pytest.TestReport]) -> list[tuple[str | None, str]]:
-    return [(report.when, report.outcome) for report in reports]
+    """Leave out those of subtests, which are of subclasses."""
+    return [(report.when, report.outcome) for report in reports if type(report) is pytest.TestReport]
 
 
 def sections(report: pytest.TestReport) -> dict[str, str]:
     return dict(report.sections)
 
 
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("passes", PASSED),
-        ("fails", FAILED),
-        ("exits_python", FAILED),
-        ("skips", [("setup", "passed"), ("call", "skipped"), ("teardown", "passed")]),
-        ("xfails", [("setup", "passed"), ("call", "skipped"), ("teardown", "passed")]),
-        ("warns", PASSED),
-        ("leaks_a_thread", PASSED),
-        ("lets_a_fork_run_on_into_pytest", PASSED),
-    ],
-)
-def test_finishes(run, name, expected):
-    outcome, reports = run(name)
-    assert (outcome.end, outcome.phase, outcome.signal, outcome.exit_code) == (End.FINISHED, "exit", None, 0)
-    assert phases(reports) == expected
-    assert (outcome.violation, outcome.survivors, outcome.stacks) == (None, 0, "")
-
-
-@pytest.mark.parametrize(
-    ("name", "phase", "signal", "expected"),
-    [
-        ("segfaults", "call", "SIGSEGV", FAILED),
-        ("segfaults_in_setup", "setup", "SIGSEGV", FAILED_IN_SETUP),
-        ("segfaults_in_teardown", "teardown", "SIGSEGV", FAILED_IN_TEARDOWN),
-        ("segfaults_in_session_teardown", "teardown", "SIGSEGV", FAILED_IN_TEARDOWN),
-        ("fails_and_segfaults_in_teardown", "teardown", "SIGSEGV", FAILED_TWICE),
-        ("segfaults_in_atexit", "exit", "SIGSEGV", FAILED_IN_TEARDOWN),
-        ("fails_and_segfaults_in_atexit", "exit", "SIGSEGV", FAILED_TWICE),
-        ("segfaults_in_exit_handler_of_c", "exit", "SIGSEGV", FAILED_IN_TEARDOWN),
-        ("aborts", "call", "SIGABRT", FAILED),
-        ("kills_itself", "call", "SIGKILL", FAILED),
-        ("gets_a_signal_without_a_name", "call", "SIG37", FAILED),
-    ],
-)
-def test_is_signalled(run, name, phase, signal, expected):
-    outcome, reports = run(name)
-    assert (outcome.end, outcome.phase, outcome.signal, outcome.exit_code) == (
-        End.SIGNALLED,
-        phase,
-        signal,
-        None,
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+def test_row(run, row):
+    outcome, reports = run(row.name, DEADLINE if row.hangs else PLENTY)
+    assert (outcome.end.value, outcome.phase, outcome.signal, outcome.exit_code) == (
+        row.end,
+        row.phase,
+        row.signal,
+        row.exit_code,
     )
-    assert phases(reports) == expected
+    assert phases(reports) == row.reports
+    assert row.text in outcome.output
+    assert bool(outcome.stacks) == row.stacks
+    assert outcome.survivors == row.survivors
+    assert bool(outcome.stop) == row.stops
 
 
-@pytest.mark.parametrize(
-    ("name", "phase", "status", "expected"),
-    [
-        ("leaves_with_0", "call", 0, FAILED),
-        ("leaves_with_7", "call", 7, FAILED),
-        ("leaves_with_0_in_teardown", "teardown", 0, FAILED_IN_TEARDOWN),
-        ("leaves_with_0_in_atexit", "exit", 0, FAILED_IN_TEARDOWN),
-        ("leaves_with_3_in_exit_handler_of_c", "exit", 3, FAILED_IN_TEARDOWN),
-        ("interrupts", "call", 70, FAILED),
-        ("exits_pytest", "call", 70, FAILED),
-        ("closes_every_descriptor", "call", 70, FAILED),
-    ],
-)
-def test_exits_unannounced(run, name, phase, status, expected):
-    outcome, reports = run(name)
-    assert (outcome.end, outcome.phase, outcome.signal, outcome.exit_code) == (
-        End.EXITED,
-        phase,
-        None,
-        status,
-    )
-    assert phases(reports) == expected
+def test_every_test_is_a_row():
+    """But some that only one test here wants."""
+    rows = {row.name for row in ROWS}
+    tests = {name for text in SOURCES.values() for name in re.findall(r"^def test_(\w+)", text, re.MULTILINE)}
+    assert tests - rows <= {"has_subtests"}
 
 
-@pytest.mark.parametrize(
-    ("name", "phase", "expected"),
-    [
-        ("loops", "call", FAILED),
-        ("hangs_in_c", "call", FAILED),
-        ("hangs_in_c_with_the_gil", "call", FAILED),
-        ("hangs_in_c_until_any_signal", "call", FAILED),
-        ("hangs_in_fixture", "setup", FAILED_IN_SETUP),
-        ("hangs_in_atexit", "exit", FAILED_IN_TEARDOWN),
-        ("ignores_sigterm", "call", FAILED),
-    ],
-)
-def test_times_out_with_its_stacks(run, name, phase, expected):
-    outcome, reports = run(name, deadline=0.5)
-    assert (outcome.end, outcome.phase) == (End.TIMED_OUT, phase)
-    assert phases(reports) == expected
+@pytest.mark.parametrize("row", [row for row in ROWS if row.hangs and row.stacks], ids=lambda row: row.name)
+def test_the_stacks_of_a_hang_begin_with_the_test(run, row):
+    outcome, reports = run(row.name, DEADLINE)
     frames = outcome.stacks.splitlines()
     assert frames[0].endswith("(most recent call first):")
     assert 'test_torture.py", line ' in outcome.stacks
@@ -144,67 +79,28 @@ def test_times_out_with_its_stacks(run, name, phase, expected):
     assert sections(failed)["Captured stderr (faulthandler)"] == outcome.stacks
 
 
-@pytest.mark.parametrize("name", ["blocks_every_signal", "stops_itself"])
-def test_times_out_without_stacks(run, name):
-    outcome, reports = run(name, deadline=0.5)
-    assert (outcome.end, outcome.phase, outcome.signal, outcome.stacks) == (
-        End.TIMED_OUT,
-        "call",
-        "SIGKILL",
-        "",
-    )
-    assert phases(reports) == FAILED
-
-
 @pytest.mark.parametrize(
-    ("name", "survivors", "end"),
+    ("name", "violation"),
     [
-        ("leaves_a_child", 1, End.FINISHED),
-        ("leaves_a_daemon", 1, End.FINISHED),
-        ("leaves_a_daemon_and_segfaults", 1, End.SIGNALLED),
-        ("leaves_a_family", 3, End.FINISHED),
-        ("leaves_a_fork_that_holds_every_descriptor", 1, End.FINISHED),
-    ],
-)
-def test_what_is_left_behind_is_killed_and_counted_and_keeps_nobody(run, name, survivors, end):
-    outcome, reports = run(name)
-    assert (outcome.end, outcome.survivors) == (end, survivors)
-    assert phases(reports) == (PASSED if end is End.FINISHED else FAILED)
-
-
-@pytest.mark.parametrize(
-    ("name", "phase", "violation", "expected"),
-    [
-        ("writes_garbage_into_the_channel", "call", "not JSON: b'\\x00\\xff not an announcement'", FAILED),
-        (
-            "writes_half_an_announcement_at_the_end",
-            "exit",
-            "half an announcement of 4 bytes",
-            FAILED_IN_TEARDOWN,
-        ),
-        ("repeats_a_sequence_number", "call", "announcement 3 where 4 was due", FAILED),
+        ("writes_garbage_into_the_channel", "not JSON: b'\\x00\\xff not an announcement'"),
+        ("writes_half_an_announcement_at_the_end", "half an announcement of 4 bytes"),
+        ("repeats_a_sequence_number", "announcement 3 where 4 was due"),
         (
             "reports_for_another_test",
-            "call",
             "it speaks of 'other.py::test' instead of 'test_torture.py::test_reports_for_another_test'",
-            FAILED,
         ),
-        ("announces_its_own_end", "call", "done without a report of teardown", FAILED),
+        ("announces_its_own_end", "done without a report of teardown"),
     ],
 )
-def test_a_broken_announcement_is_no_pass(run, name, phase, violation, expected):
-    outcome, reports = run(name)
-    assert (outcome.end, outcome.phase, outcome.exit_code) == (End.EXITED, phase, 0)
+def test_what_was_wrong_with_an_announcement_is_said(run, name, violation):
+    outcome, _ = run(name)
     assert outcome.violation is not None
     assert outcome.violation.split(" (")[0] == violation
-    assert phases(reports) == expected
 
 
-def test_a_flood_of_announcements_ends_at_the_deadline(run):
-    outcome, reports = run("floods_the_channel", deadline=0.5)
-    assert (outcome.end, outcome.phase, outcome.signal) == (End.TIMED_OUT, "call", "SIGKILL")
+def test_a_flood_of_announcements_is_a_violation(run):
+    outcome, _ = run("floods_the_channel", DEADLINE)
     assert outcome.violation is not None
-    assert phases(reports) == FAILED
 
 
 def test_output_goes_to_the_phase_that_wrote_it(run):
@@ -233,11 +129,10 @@ def test_output_of_python_and_c_before_a_crash_is_kept(run):
 
 
 def test_of_much_output_head_and_tail_are_kept(run):
-    outcome, reports = run("writes_much")
-    left_out = 10 * (1 << 20) + 12 - 2 * KEPT
+    outcome, _ = run("writes_much")
+    left_out = 100 * (1 << 20) + 12 - 2 * KEPT
     middle = f"\n[... {left_out} bytes left out ...]\n"
     assert outcome.output == "<head>" + "x" * (KEPT - 6) + middle + "x" * (KEPT - 6) + "<tail>"
-    assert phases(reports) == PASSED
 
 
 def test_assertion_is_rewritten_and_its_report_kept(run):
@@ -274,9 +169,24 @@ def test_warnings_come_as_pytest_recorded_them(run):
     assert Path(message.filename).name == "test_torture.py"
 
 
-def test_interrupting_leaves_its_traceback(run):
-    outcome, _ = run("exits_pytest")
-    assert outcome.text_of("call", "stderr").splitlines()[-1].endswith("Exit: enough")
+@pytest.mark.parametrize(
+    ("name", "stop"),
+    [
+        ("exits_pytest", Stop("enough", 9)),
+        ("exits_pytest_in_setup", Stop("enough", None)),
+        ("exits_pytest_in_teardown", Stop("enough", None)),
+        ("interrupts", None),
+    ],
+)
+def test_who_ends_the_session_fails_and_says_why(run, name, stop):
+    outcome, reports = run(name)
+    assert outcome.stop == stop
+    (failed,) = [report for report in reports if report.failed]
+    assert failed.longrepr.reprcrash.message == (
+        "_pytest.outcomes.Exit: enough" if stop else "KeyboardInterrupt"
+    )
+    assert Path(failed.longrepr.reprcrash.path).name == "test_torture.py"
+    assert "/cells/" not in failed.longreprtext
 
 
 def test_descriptions(run):

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pytest_cudabatch.fixtures import BatchCopy, Blame, ContractCheck, EvidenceReader, Injector, PlanMaker
     from pytest_cudabatch.implementations import BoundImplementation, Implementation
     from pytest_cudabatch.interposer import Call, CopyPath, Evidence
+    from pytest_cudabatch.load_order import LoadOrder
     from pytest_cudabatch.pairings import Pairing
     from pytest_cudabatch.verdicts import Cell, Verdict
 
@@ -37,6 +38,7 @@ __all__ = [
     "EvidenceReader",
     "Implementation",
     "Injector",
+    "LoadOrder",
     "Mixture",
     "Pairing",
     "Plan",
@@ -55,6 +57,7 @@ _HOMES = {
     "fixtures": ("BatchCopy", "Blame", "ContractCheck", "EvidenceReader", "Injector", "PlanMaker"),
     "implementations": ("BoundImplementation", "Implementation"),
     "interposer": ("Call", "CopyPath", "Evidence"),
+    "load_order": ("LoadOrder",),
     "pairings": ("Pairing",),
     "verdicts": ("Cell", "Verdict"),
 }

@@ -11,6 +11,7 @@ class Code(enum.Enum):
     """Every finding code of this version; the value is the name used in reports."""
 
     WRONG_ABI = "wrong-abi"
+    SPLIT_OWNER = "split-owner"
     LOOKUP_UNCHECKED = "lookup-unchecked"
     NO_DRIVER_GUARD = "no-driver-guard"
     SILENT_FALLBACK = "silent-fallback"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ from pytest_cudabatch.finding_codes import Code
 
 if TYPE_CHECKING:
     from pytest_cudabatch.cells import Outcome
-    from pytest_cudabatch.interposer import Call, Evidence
+    from pytest_cudabatch.interposer import Call, Evidence, VersionQuery
 
 __all__ = [
     "HINTS",
@@ -24,6 +24,7 @@ __all__ = [
     "lost_context",
     "no_evidence",
     "silent_fallback",
+    "split_owner",
     "unannounced_end",
     "wrong_abi",
 ]
@@ -34,6 +35,11 @@ HINTS = {
         "or the build: ask cuGetProcAddress for cuMemcpyBatchAsync at 12080 and call it with 9 parameters, "
         "or take function and cudaRuntimeGetVersion from one and the same libcudart "
         "(cudabatch_dispatch.h does both)"
+    ),
+    Code.SPLIT_OWNER: (
+        "take the version and the function from one and the same library: dlopen(RTLD_NOLOAD) of a libcudart "
+        "and dlsym with that handle for both, or cuGetProcAddress with an explicit version; dlsym with "
+        "RTLD_DEFAULT finds whichever runtime came first (cudabatch_dispatch.h does both)"
     ),
     Code.LOOKUP_UNCHECKED: (
         "check the look-up's code and that the pointer is not NULL, and copy one by one where either fails"
@@ -184,6 +190,21 @@ def wrong_abi(call: Call) -> Finding:
     )
 
 
+def split_owner(call: Call, query: VersionQuery) -> Finding:
+    """Say that the parameters of ``call`` follow a version that another library than the callee told."""
+    assert query.version is not None  # a version was told: that is what decided the call
+    wrong = wrong_abi(call)
+    callee = _place(call.callee)
+    return replace(
+        wrong,
+        code=Code.SPLIT_OWNER,
+        summary=(
+            f"the version was asked of {_name(query.owner_file)} ({query.version}), but {call.function} is "
+            f"that of {callee.name}: {wrong.summary}"
+        ),
+    )
+
+
 def silent_fallback(announced: str, evidence: Evidence) -> Finding:
     """Say that the bytes went another way than the implementation announced."""
     return Finding(
@@ -233,6 +254,10 @@ def no_evidence() -> Finding:
 
 def _place(location: Any) -> Place:
     return Place("/".join(PurePath(location.file).parts[-2:]), location.offset)
+
+
+def _name(file: str) -> str:
+    return PurePath(file).name
 
 
 def _inside(call: Call | None) -> str:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pytest_cudabatch.contract import Answer, Contract, ContractAnswer, Question
     from pytest_cudabatch.contract.bench import Bench
     from pytest_cudabatch.copies import BoundPlan, Direction, Mixture
-    from pytest_cudabatch.cuda import Runtime
+    from pytest_cudabatch.cuda import Memory, Runtime
     from pytest_cudabatch.implementations import BoundImplementation, Implementation
     from pytest_cudabatch.interposer import Evidence, EvidenceFile
     from pytest_cudabatch.pairings import Pairing
@@ -38,7 +38,9 @@ __all__ = [
     "cuda_pairing",
     "cuda_runtime",
     "cuda_stream",
+    "implementation_named",
     "known_contract",
+    "telling_import_failure",
 ]
 
 ENVIRONMENTS = {3: Code.LEAKED_STATE, 35: Code.DRIVER_TOO_OLD, 100: Code.NO_GPU}
@@ -107,6 +109,9 @@ class CellEvidence:
 
 EVIDENCE: pytest.StashKey[CellEvidence] = pytest.StashKey()
 """Where a cell's config keeps its evidence; set before the cell's set-up."""
+
+PAIRINGS: pytest.StashKey[Sequence[Pairing]] = pytest.StashKey()
+"""Where a cell's config keeps all pairings of the run."""
 
 
 def _parameter(request: pytest.FixtureRequest) -> Any:
@@ -245,13 +250,13 @@ class BatchCopy:
         implementation: Implementation,
         bound: BoundImplementation,
         pairing: Pairing,
-        runtime: Runtime,
+        memory: Memory,
         node: pytest.Item,
     ) -> None:
         self.implementation = implementation
         self._bound = bound
         self._pairing = pairing
-        self._runtime = runtime
+        self._memory = memory
         self._node = node
         self._blame = Blame(node)
 
@@ -276,7 +281,7 @@ class BatchCopy:
         code = self(plan, stream, announce=announce)
         if code != 0:
             raise AssertionError(f"{self.implementation.name} returned {code} for a valid plan ({plan.plan})")
-        self._runtime.stream_synchronize(stream)
+        self._memory.stream_synchronize(stream)
         self.check_bytes(plan)
 
     def check_bytes(self, plan: BoundPlan) -> None:
@@ -295,16 +300,28 @@ class BatchCopy:
 @pytest.fixture
 def batch_copy(request: pytest.FixtureRequest, cuda_pairing: Pairing, cuda_runtime: Runtime) -> BatchCopy:
     """Return the implementation under test, to be called with a plan and a stream; it returns a code."""
+    implementation = implementation_named(_parameter(request), request.node)
+    with telling_import_failure(request.node):
+        bound = implementation.open()
+    return BatchCopy(implementation, bound, cuda_pairing, cuda_runtime, request.node)
+
+
+def implementation_named(name: str, node: pytest.Item) -> Implementation:
+    """Load the implementation of that name in this cell; where that fails, the supervisor is told."""
     from pytest_cudabatch.implementations import load  # noqa: PLC0415 - in the cell only
 
-    name: str = _parameter(request)
+    with telling_import_failure(node):
+        return load(name)
+
+
+@contextmanager
+def telling_import_failure(node: pytest.Item) -> Iterator[None]:
+    """Tell the supervisor of whatever ends the block early: the implementation cannot be loaded."""
     try:
-        implementation = load(name)
-        bound = implementation.open()
+        yield
     except (Exception, SystemExit) as failure:  # foreign code may raise anything; it is passed on
-        request.node.user_properties.append((IMPORT_FAILURE, f"{type(failure).__name__}: {failure}"))
+        node.user_properties.append((IMPORT_FAILURE, f"{type(failure).__name__}: {failure}"))
         raise
-    return BatchCopy(implementation, bound, cuda_pairing, cuda_runtime, request.node)
 
 
 @functools.cache

@@ -21,6 +21,7 @@ from pytest_cudabatch.fixtures import (
     cuda_runtime,
     cuda_stream,
 )
+from pytest_cudabatch.load_order import cuda_load_order
 
 if TYPE_CHECKING:
     from pytest_cudabatch.run import Run
@@ -34,6 +35,7 @@ __all__ = [
     "cuda_evidence",
     "cuda_finding",
     "cuda_inject",
+    "cuda_load_order",
     "cuda_pairing",
     "cuda_runtime",
     "cuda_stream",
@@ -53,7 +55,8 @@ MARKERS = (
     "cuda_cell(kind=None, finding=None, tier='gate', pairings='each'): run this test in a process of its "
     "own under --cuda-matrix; `kind` names the failure kind that it covers, `finding` what its failure "
     "stands for, `tier` the smallest selection with it (smoke, gate, nightly), pairings='class' takes one "
-    "simulated pairing of each class of behaviour",
+    "simulated pairing of each class of behaviour, 'major' the newest runtime of each major version on the "
+    "newest driver",
     'cuda_pairings(expression): only on pairings that match, such as "runtime>=12.8,<13 on driver>=13"',
     "cuda_known_issue(id): a failure of this test belongs to that known issue",
 )

@@ -17,13 +17,14 @@ import pytest
 
 from pytest_cudabatch.errors import UsageError
 from pytest_cudabatch.finding_codes import Code
-from pytest_cudabatch.pairings import Pairing, one_of_each_class, select
+from pytest_cudabatch.pairings import Pairing, one_of_each_class, one_of_each_major, select
 
 if TYPE_CHECKING:
     from pytest_cudabatch.reports import PlannedCell
 
 __all__ = [
     "DEFAULT_TIMEOUT",
+    "IMPLEMENTATION_FIXTURES",
     "RUN_ID_VARIABLE",
     "RUN_VARIABLE",
     "TIERS",
@@ -42,6 +43,9 @@ RUN_ID_VARIABLE = "CUDABATCH_RUN_ID"
 PLATFORMS = ("auto", "device", "simulated", "no-driver")
 COPYING_FIXTURES = frozenset({"batch_copy", "copy_plan", "cuda_contract", "cuda_stream"})
 """What a test cannot have where there is no driver."""
+
+IMPLEMENTATION_FIXTURES = ("batch_copy", "cuda_load_order")
+"""What a test has where it is about an implementation; it is spread over those of the run."""
 
 REPORT_SUFFIXES = (".json", ".jsonl")
 DEFAULT_TIMEOUT = 60.0
@@ -231,7 +235,7 @@ def marker_problem(node: pytest.Item) -> str | None:
     allowed = {
         "finding": [code.value for code in Code],
         "tier": TIERS,
-        "pairings": ("each", "class"),
+        "pairings": ("each", "class", "major"),
     }
     for marker in node.iter_markers("cuda_cell"):
         unknown = sorted(marker.kwargs.keys() - {"kind", *allowed})
@@ -333,16 +337,19 @@ class Run:
         Without a driver nothing can be copied, so a test that would copy gets no pairing.
         """
         pairings: Sequence[Pairing] = self.pairings
-        if self.platform == "simulated" and cell_setting(metafunc.definition, "pairings") == "class":
+        spread = cell_setting(metafunc.definition, "pairings")
+        if self.platform == "simulated" and spread == "class":
             pairings = one_of_each_class(pairings)
+        elif spread == "major":
+            pairings = one_of_each_major(pairings)
         if self.platform == "no-driver" and COPYING_FIXTURES.intersection(metafunc.fixturenames):
             pairings = ()
         for marker in metafunc.definition.iter_markers("cuda_pairings"):
             pairings = _selected_by_marker(pairings, marker)
-        if "batch_copy" in metafunc.fixturenames:
-            metafunc.parametrize(
-                "batch_copy", self.implementations, ids=list(self.implementations), indirect=True
-            )
+        for name in IMPLEMENTATION_FIXTURES:
+            if name in metafunc.fixturenames:
+                names = self.implementations
+                metafunc.parametrize(name, names, ids=list(names), indirect=True)
         metafunc.parametrize(
             "cuda_pairing", pairings, ids=[pairing.id for pairing in pairings], indirect=True
         )

@@ -77,11 +77,27 @@ class Judgement:
 def judge_end(outcome: Outcome, evidence: Evidence) -> Judgement:
     """Give the verdict of a cell whose process ended without announcing it."""
     verdict, code = _ENDS[outcome.end.value]
-    if evidence.mismatches:
-        return Judgement(verdict, findings.wrong_abi(evidence.mismatches[0]))
+    if (wrong := _wrong_call(evidence)) is not None:
+        return Judgement(verdict, wrong)
     if code is Code.CRASH and _called_nothing(evidence):
         code = Code.LOOKUP_UNCHECKED
     return Judgement(verdict, findings.unannounced_end(code, outcome, evidence))
+
+
+def _wrong_call(evidence: Evidence) -> Finding | None:
+    """Say what is wrong with the first call that passed a parameter list which its callee does not have.
+
+    Where the caller had asked another library than the callee for its version, and passed what that version
+    takes, the split is the cause and the wrong parameter list its effect: the cause is told.
+    """
+    if not evidence.mismatches:
+        return None
+    call = evidence.mismatches[0]
+    for query in evidence.version_queries:
+        elsewhere = query.caller.file == call.caller.file and query.owner_file != call.callee.file
+        if elsewhere and query.parameters == call.given:
+            return findings.split_owner(call, query)
+    return findings.wrong_abi(call)
 
 
 def _called_nothing(evidence: Evidence) -> bool:
@@ -105,8 +121,8 @@ def judge(identity: CellIdentity, evidence: Evidence, said: Account) -> Judgemen
     Evidence outranks what the test reported: a call with the wrong parameter list fails a cell whose test
     passed, and so does a path that nobody announced.
     """
-    if evidence.mismatches:
-        return Judgement(Verdict.FAILED, findings.wrong_abi(evidence.mismatches[0]))
+    if (wrong := _wrong_call(evidence)) is not None:
+        return Judgement(Verdict.FAILED, wrong)
     if said.environment is not None:
         verdict = Verdict.FAILED if said.environment is Code.LEAKED_STATE else Verdict.UNAVAILABLE
         return Judgement(verdict, findings.environment(said.environment, said.message))

@@ -15,10 +15,10 @@ import pytest
 
 from pytest_cudabatch.cells import PAYLOAD
 from pytest_cudabatch.errors import CudaError
-from pytest_cudabatch.fixtures import EVIDENCE, LOST_CONTEXT, CellEvidence, known_contract
+from pytest_cudabatch.fixtures import EVIDENCE, LOST_CONTEXT, PAIRINGS, CellEvidence, known_contract
 from pytest_cudabatch.interposer import EvidenceFile, parse_injections
 from pytest_cudabatch.plugin import RUN, is_cell, lacks_pairing
-from pytest_cudabatch.run import RUN_VARIABLE, Run, cell_setting
+from pytest_cudabatch.run import IMPLEMENTATION_FIXTURES, RUN_VARIABLE, Run, cell_setting
 
 __all__ = ["identity_of", "take_part"]
 
@@ -61,7 +61,8 @@ def identity_of(item: pytest.Item) -> dict[str, str | None]:
     A case is the test with its own parameters: the item's id without the implementation and the pairing.
     """
     parameters = getattr(getattr(item, "callspec", None), "params", {})
-    pairing, implementation = parameters.get("cuda_pairing"), parameters.get("batch_copy")
+    pairing = parameters.get("cuda_pairing")
+    implementation = next((parameters[name] for name in IMPLEMENTATION_FIXTURES if name in parameters), None)
     suffix = "-".join(part for part in (implementation, pairing.id if pairing else None) if part)
     case = item.nodeid
     if suffix:
@@ -108,3 +109,4 @@ class ZygotePlugin:
             file.request(slot, parse_injections(injections))
         file.claim(slot)
         item.config.stash[EVIDENCE] = CellEvidence(file, slot)
+        item.config.stash[PAIRINGS] = item.config.stash[RUN].pairings

@@ -24,12 +24,14 @@ def compile_library(path: Path, source: str, *options: str, soname: str | None =
     return path
 
 
-def libcudart(path: Path, version: int, *, batch: bool = True, extra: str = "") -> Path:
+def libcudart(
+    path: Path, version: int, *, batch: bool = True, extra: str = "", options: Sequence[str] = ()
+) -> Path:
     """Compile a library that says what a libcudart of ``version`` (12090) says of itself."""
     source = f"int cudaRuntimeGetVersion(int *version) {{ *version = {version}; return 0; }}\n{extra}"
     if batch:
         source += "int cudaMemcpyBatchAsync(void) { return 0; }\n"
-    return compile_library(path, source, soname=f"libcudart.so.{version // 1000}")
+    return compile_library(path, source, *options, soname=f"libcudart.so.{version // 1000}")
 
 
 def make_wheel(

@@ -83,7 +83,7 @@ def _contiguous_problem(bound: BoundPlan) -> str:
     length = bound.plan.payload
     images = np.empty((2, length), dtype=np.uint8)
     for image, address in zip(images, (bound.srcs.min(), bound.dsts.min()), strict=True):
-        bound.runtime.memcpy(image.ctypes.data, int(address), length)
+        bound.memory.memcpy(image.ctypes.data, int(address), length)
     return "" if np.array_equal(*images) else "the destination differs from the source"
 
 

@@ -1,4 +1,4 @@
-"""A plan with memory: its buffers in one runtime, what they hold, and whether the copies came right."""
+"""A plan with memory: its buffers, what they hold, and whether the copies came right."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pytest_cudabatch.copies.pattern import CANVAS, Pattern
 from pytest_cudabatch.copies.plan import Place, Plan
 from pytest_cudabatch.copies.problems import Problem, Ranges, find_problems
 from pytest_cudabatch.copies.ranges import copy_ranges
-from pytest_cudabatch.cuda import DeviceBuffer, PinnedBuffer, Runtime
+from pytest_cudabatch.cuda import DeviceBuffer, Memory, PinnedBuffer
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -24,16 +24,16 @@ _PIECE_BYTES = 1 << 20  # buffers are compared in pieces that stay in the proces
 
 
 class BoundPlan:
-    """A plan's buffers, in pinned and in device memory of ``runtime``, from here until ``close``.
+    """A plan's buffers, in pinned and in device memory of ``memory``, from here until ``close``.
 
     ``dsts``, ``srcs`` (absolute addresses) and ``sizes`` (bytes) are contiguous uint64 arrays with one
     element per descriptor: the arrays that a batch call takes. Raises CudaError where the memory cannot
     be had. The methods do not wait for streams: synchronise before ``verify``.
     """
 
-    def __init__(self, plan: Plan, runtime: Runtime) -> None:
+    def __init__(self, plan: Plan, memory: Memory) -> None:
         self.plan = plan
-        self.runtime = runtime
+        self.memory = memory
         self._expected: dict[Place, NDArray[np.uint8]] = {}
         longest = int(plan.sizes.max(initial=0))
         self._patterns = {
@@ -42,7 +42,7 @@ class BoundPlan:
         with contextlib.ExitStack() as allocated:
             self._sources = self._allocate(plan.src_extents, allocated)
             self._destinations = self._allocate(plan.dst_extents, allocated)
-            self._memory = allocated.pop_all()
+            self._allocations = allocated.pop_all()
         self.sizes = plan.sizes
         self.srcs = _addresses(self._sources, plan.src_places, plan.src_offsets)
         self.dsts = _addresses(self._destinations, plan.dst_places, plan.dst_offsets)
@@ -62,13 +62,13 @@ class BoundPlan:
                 if isinstance(buffer, PinnedBuffer):
                     buffer.bytes[start : start + len(piece)] = piece
                 else:
-                    self.runtime.memcpy(buffer.address + start, piece.ctypes.data, len(piece))
+                    self.memory.memcpy(buffer.address + start, piece.ctypes.data, len(piece))
         for buffer in self._destinations.values():
             if isinstance(buffer, PinnedBuffer):
                 buffer.bytes.fill(CANVAS)
             else:
-                self.runtime.memset(buffer.address, CANVAS, buffer.nbytes)
-        self.runtime.device_synchronize()
+                self.memory.memset(buffer.address, CANVAS, buffer.nbytes)
+        self.memory.device_synchronize()
 
     def expected(self) -> dict[Place, NDArray[np.uint8]]:
         """Return what each destination buffer holds after right copies, guards and gaps included."""
@@ -92,7 +92,7 @@ class BoundPlan:
 
     def close(self) -> None:
         """Free the buffers. Idempotent."""
-        self._memory.close()
+        self._allocations.close()
 
     def __enter__(self) -> BoundPlan:
         return self
@@ -107,12 +107,12 @@ class BoundPlan:
     ) -> dict[Place, DeviceBuffer | PinnedBuffer]:
         buffers: dict[Place, DeviceBuffer | PinnedBuffer] = {}
         if extents[Place.HOST]:
-            pinned = self.runtime.malloc_host(extents[Place.HOST])
-            allocated.callback(self.runtime.free_host, pinned)
+            pinned = self.memory.malloc_host(extents[Place.HOST])
+            allocated.callback(self.memory.free_host, pinned)
             buffers[Place.HOST] = pinned
         if extents[Place.DEVICE]:
-            device = self.runtime.malloc(extents[Place.DEVICE])
-            allocated.callback(self.runtime.free, device)
+            device = self.memory.malloc(extents[Place.DEVICE])
+            allocated.callback(self.memory.free, device)
             buffers[Place.DEVICE] = device
         return buffers
 
@@ -158,7 +158,7 @@ class BoundPlan:
         """Return ``len(scratch)`` bytes as they are now: a view of pinned memory, or ``scratch`` filled."""
         if isinstance(buffer, PinnedBuffer):
             return buffer.bytes[start : start + len(scratch)]
-        self.runtime.memcpy(scratch.ctypes.data, buffer.address + start, len(scratch))
+        self.memory.memcpy(scratch.ctypes.data, buffer.address + start, len(scratch))
         return scratch
 
 

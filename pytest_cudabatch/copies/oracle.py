@@ -14,5 +14,5 @@ def copy_one_by_one(bound: BoundPlan) -> None:
     descriptors on purpose: this is what a batch is compared with.
     """
     for dst, src, size in zip(bound.dsts.tolist(), bound.srcs.tolist(), bound.sizes.tolist(), strict=True):
-        bound.runtime.memcpy(dst, src, size)
-    bound.runtime.device_synchronize()  # a device-to-device cudaMemcpy may return before it is done
+        bound.memory.memcpy(dst, src, size)
+    bound.memory.device_synchronize()  # a device-to-device cudaMemcpy may return before it is done

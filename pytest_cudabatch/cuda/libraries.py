@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pytest_cudabatch.errors import CudaBatchError
 
-__all__ = ["LibraryError", "load", "loaded_file"]
+__all__ = ["LibraryError", "load", "load_by_soname", "loaded_file"]
 
 
 class LibraryError(CudaBatchError):
@@ -29,11 +29,22 @@ def load(path: Path, *, visible: bool) -> ctypes.CDLL:
 
     Raises LibraryError with the loader's own words where it cannot be loaded.
     """
-    mode = os.RTLD_NOW | (os.RTLD_GLOBAL if visible else os.RTLD_LOCAL)
+    return _load(str(path.absolute()), os.RTLD_GLOBAL if visible else os.RTLD_LOCAL)
+
+
+def load_by_soname(name: str) -> ctypes.CDLL:
+    """Load the library that the loader itself finds under ``name``, out of sight of other libraries.
+
+    Raises LibraryError with the loader's own words where there is none.
+    """
+    return _load(name, os.RTLD_LOCAL)
+
+
+def _load(name: str, visibility: int) -> ctypes.CDLL:
     try:
-        return ctypes.CDLL(str(path.absolute()), mode=mode)
+        return ctypes.CDLL(name, mode=os.RTLD_NOW | visibility)
     except OSError as error:
-        raise LibraryError(f"cannot load {path}: {error}") from error
+        raise LibraryError(f"cannot load {name}: {error}") from error
 
 
 def loaded_file(name: str) -> Path | None:

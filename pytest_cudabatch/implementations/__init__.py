@@ -1,10 +1,13 @@
 """The code under test: what it must offer, how it is found, and our own reference and specimens."""
 
 from pytest_cudabatch.implementations.builtin import BUILTIN
+from pytest_cudabatch.implementations.linked import LinkedSharedObject
 from pytest_cudabatch.implementations.protocol import (
     BoundImplementation,
     ExpectedPath,
     Implementation,
+    Linkable,
+    Linkage,
     PairingRoutes,
     Route,
 )
@@ -17,6 +20,9 @@ __all__ = [
     "BoundImplementation",
     "ExpectedPath",
     "Implementation",
+    "Linkable",
+    "Linkage",
+    "LinkedSharedObject",
     "PairingRoutes",
     "Route",
     "SharedObject",

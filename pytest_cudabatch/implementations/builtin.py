@@ -6,40 +6,58 @@ Their C sources are in native/dispatch; what is said of a specimen is what its s
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
-from pytest_cudabatch.implementations.protocol import Route
+from pytest_cudabatch.implementations.linked import LinkedSharedObject
+from pytest_cudabatch.implementations.protocol import Linkage, Route
 from pytest_cudabatch.implementations.shared_object import SharedObject
 from pytest_cudabatch.native import library
 
 __all__ = ["BUILTIN", "Recipe"]
+
+Builds = Literal["plain", "linked", "both"]
+
+LINKS: tuple[tuple[Linkage, int], ...] = (("shared", 12), ("shared", 13), ("static", 12), ("static", 13))
+"""The ways to link a runtime: how, and its major version."""
 
 
 @dataclass(frozen=True)
 class Recipe:
     """One of our implementations before its library is looked for.
 
-    ``finding`` is the code of the finding that shows a specimen's fault, None for what is right.
+    ``finding`` is the code of the finding that shows a specimen's fault, None for what is right. ``builds``
+    says whether it has a build that links no runtime (``plain``), one for each way to link one (``linked``),
+    or all of them (``both``).
     """
 
     library: str
     route: Route
     summary: str
     finding: str | None = None
+    builds: Builds = "plain"
 
     @property
     def description(self) -> str:
         """What it does, and the finding that shows it if it is wrong."""
         return self.summary if self.finding is None else f"{self.summary} Finding: {self.finding}."
 
-    def build(self, name: str) -> SharedObject:
+    def build(self, name: str) -> SharedObject | LinkedSharedObject:
         """Return the implementation. Raises InstallationError where its library was not built."""
-        return SharedObject(
-            name, library(f"implementations/lib{self.library}.so"), self.route, self.description
-        )
+        usual = None if self.builds == "linked" else library(f"implementations/lib{self.library}.so")
+        if self.builds == "plain":
+            assert usual is not None  # only a linked one lacks it
+            return SharedObject(name, usual, self.route, self.description)
+        builds = {
+            (linkage, major): library(f"implementations/linked-{linkage}-{major}/lib{self.library}.so")
+            for linkage, major in LINKS
+        }
+        return LinkedSharedObject(name, usual, builds, self.route, self.description)
 
 
-def _specimen(name: str, route: Route, finding: str, fault: str) -> tuple[str, Recipe]:
-    return f"specimen:{name}", Recipe(f"specimen-{name}", route, fault, finding)
+def _specimen(
+    name: str, route: Route, finding: str, fault: str, builds: Builds = "plain"
+) -> tuple[str, Recipe]:
+    return f"specimen:{name}", Recipe(f"specimen-{name}", route, fault, finding, builds)
 
 
 _SPECIMENS = (
@@ -63,6 +81,14 @@ _SPECIMENS = (
         "wrong-abi",
         "Calls whatever dlsym finds with eight parameters, as if it were compiled against CUDA 13: one "
         "too few for the 12.8 and 12.9 runtimes.",
+    ),
+    _specimen(
+        "linked-runtime-version",
+        "runtime",
+        "split-owner",
+        "Takes the version from the runtime that it is linked with, and the function from the runtime that "
+        "dlsym finds first: right unless another major version is visible before its own.",
+        "linked",
     ),
     _specimen(
         "unchecked-null",
@@ -138,6 +164,7 @@ BUILTIN: dict[str, Recipe] = {
         "driver-first",
         "cudabatch_dispatch.h: asks the driver for the nine-parameter function by version, else takes "
         "function and version from one runtime, else copies one by one; at most 1,024 copies a call.",
+        builds="both",
     ),
     "per-copy": Recipe(
         "per-copy", "per-copy", "A loop over cudaMemcpyAsync that stops at the first error: the baseline."

@@ -7,12 +7,23 @@ from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 if TYPE_CHECKING:
     from pytest_cudabatch.copies import BoundPlan, Plan
 
-__all__ = ["BoundImplementation", "ExpectedPath", "Implementation", "PairingRoutes", "Route"]
+__all__ = [
+    "BoundImplementation",
+    "ExpectedPath",
+    "Implementation",
+    "Linkable",
+    "Linkage",
+    "PairingRoutes",
+    "Route",
+]
 
 Route = Literal["driver-first", "runtime", "per-copy"]
 """Whom an implementation asks for the batch function: the driver and then the runtime, or the runtime.
 
 ``per-copy`` asks nobody: it copies one by one by design."""
+
+Linkage = Literal["shared", "static"]
+"""How an implementation's library has a runtime: it needs a libcudart.so, or has one inside."""
 
 ExpectedPath = Literal["batch", "fallback", "none"]
 """How the bytes of a plan should go; "none" where the plan has no bytes."""
@@ -50,3 +61,11 @@ class Implementation(Protocol):
 
     def open(self) -> BoundImplementation:
         """Load the code. Called in the child, with the runtime and the driver loaded."""
+
+
+@runtime_checkable
+class Linkable(Protocol):
+    """An implementation that was built once for each way to link a runtime."""
+
+    def linked(self, linkage: Linkage, major: int) -> Implementation:
+        """Return the build that is linked with a runtime of that major version, 12 or 13."""

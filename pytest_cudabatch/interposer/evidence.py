@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any, TypeVar
 
-from pytest_cudabatch.abi import BatchAbi
+from pytest_cudabatch.abi import BatchAbi, CudaVersion
 from pytest_cudabatch.errors import EvidenceError
 from pytest_cudabatch.interposer.injections import AppliedInjection
 
@@ -169,6 +169,13 @@ class VersionQuery:
     version: int | None
     under_test: bool
     injected: bool = False
+
+    @property
+    def parameters(self) -> int | None:
+        """How many parameters the batch function of a runtime of this version has; None for a driver's."""
+        if self.function != "cudaRuntimeGetVersion" or self.version is None:
+            return None
+        return CudaVersion.from_api(self.version).abi.parameters
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_cudabatch.pairings.classes import one_of_each_class
+from pytest_cudabatch.pairings.classes import one_of_each_class, one_of_each_major
 from pytest_cudabatch.pairings.known_issues import KnownIssue, load_known_issues
 from pytest_cudabatch.pairings.matrix import (
     Matrix,
@@ -28,6 +28,7 @@ __all__ = [
     "load_matrix",
     "no_driver_pairings",
     "one_of_each_class",
+    "one_of_each_major",
     "select",
     "simulated_pairings",
 ]

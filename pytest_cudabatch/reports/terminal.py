@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from pytest_cudabatch.abi import CudaVersion
 from pytest_cudabatch.findings import Finding
+from pytest_cudabatch.reports.load_orders import LoadOrders
 from pytest_cudabatch.verdicts import Cell, Verdict
 
 if TYPE_CHECKING:
@@ -84,6 +85,8 @@ class Summary:
             cells = [cell for cell in self.cells if cell.identity.implementation == implementation]
             if any(cell.identity.pairing for cell in cells):
                 yield from self._matrix(implementation, cells)
+            if orders := LoadOrders(cells):
+                yield from self._load_orders(implementation, orders)
         yield from self._paragraphs()
         yield from self._totals()
 
@@ -109,6 +112,25 @@ class Summary:
             squares = [by_place.get((runtime, driver), ()) for driver in drivers]
             table.add_row(Text(f"cu{runtime}"), *(self._square(square, with_paths) for square in squares))
         yield f"{implementation or 'cells without an implementation'}: runtime (rows) on driver (columns)"
+        yield table
+        yield ""
+
+    def _load_orders(self, implementation: str | None, orders: LoadOrders) -> Iterator[RenderableType]:
+        """Draw what the extension links by what was loaded first, in words: it fits 80 columns."""
+        from rich.table import Table  # noqa: PLC0415
+        from rich.text import Text  # noqa: PLC0415
+
+        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+        for heading in ("", *orders.linked):
+            table.add_column(heading, no_wrap=True)
+        for first in orders.loaded:
+            cells = [orders.cell(linked, first) for linked in orders.linked]
+            squares = [
+                Text(orders.word(cell), style=GLYPHS[cell.verdict][2]) if cell else Text(".")
+                for cell in cells
+            ]
+            table.add_row(Text(first), *squares)
+        yield f"{implementation}: what was loaded first (rows), the runtime that it links (columns)"
         yield table
         yield ""
 

@@ -143,7 +143,7 @@ def test_expected_is_what_the_descriptors_say() -> None:
 
 def test_close_frees_all_and_may_be_repeated() -> None:
     bound = bind()
-    runtime = bound.runtime
+    runtime = bound.memory
     assert len(runtime.live) == 4
     bound.close()
     bound.close()

@@ -62,6 +62,7 @@ def test_names_are_ours_and_those_of_entry_points(importable: Path) -> None:
         "specimen:driver-version",
         "specimen:dlsym-always-9",
         "specimen:dlsym-always-8",
+        "specimen:linked-runtime-version",
         "specimen:unchecked-null",
         "specimen:no-driver-guard",
         "specimen:silent-fallback",

@@ -66,7 +66,7 @@ class Fakes:
         scenario = {
             "libraries": {name: self.paths[name] for name in names},
             "set": variables,
-            "implementation": str(library(f"implementations/lib{implementation}.so")),
+            "implementation": str(library(_file_of(implementation))),
             "calls": calls if calls is not None else [call()],
             "threads": threads,
         }
@@ -83,6 +83,11 @@ class Fakes:
         assert child.returncode == 0, child.stderr
         answer = json.loads(child.stdout)
         return Outcome([(code, right) for code, right in answer["results"]], answer["seen"])
+
+
+def _file_of(implementation: str) -> str:
+    directory, separator, name = implementation.rpartition("/")
+    return f"implementations/{directory}{separator}lib{name}.so"
 
 
 def call(sizes: list[int] | None = None, stream: int = STREAM) -> dict[str, Any]:

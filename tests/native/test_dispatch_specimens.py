@@ -84,6 +84,8 @@ WRONG_BYTES = {
 WRONG_ON_FAKES: dict[str, dict[str, Ending]] = {
     # On one runtime of 12.9 the three that choose the ABI wrongly are right, or crash in every batch.
     "specimen:dlsym-always-9": {},
+    # Beside one runtime it has nothing to confuse.
+    "specimen:linked-runtime-version": {},
     "specimen:driver-version": {"driver version fails": SINGLE},
     "specimen:dlsym-always-8": {
         name: "SIGSEGV" for name, (_, ending) in SITUATIONS.items() if ending[2] == 1
@@ -122,12 +124,18 @@ WRONG_ON_FAKES: dict[str, dict[str, Ending]] = {
 }
 
 
+def library_for_cuda_12(implementation: str) -> str:
+    recipe = BUILTIN[implementation]
+    directory = "linked-shared-12/" if recipe.builds == "linked" else ""
+    return f"{directory}{recipe.library}"
+
+
 def ending(fakes: Fakes, implementation: str, answers: Answers) -> Ending:
     arguments = {} if answers.stream is None else {"stream": answers.stream}
     outcome = fakes.run(
         "driver",
         "runtime12",
-        implementation=BUILTIN[implementation].library,
+        implementation=library_for_cuda_12(implementation),
         calls=[call(list(answers.sizes), **arguments)],
         driver={**(answers.both or {}), **(answers.driver or {})},
         runtime12={**(answers.both or {}), **(answers.runtime or {})},
@@ -218,6 +226,7 @@ WRONG_ON_PAIRINGS: dict[str, Wrong] = {
     "specimen:no-driver-guard": everywhere(
         OLD_DRIVER, all_calls("36, 0 copied", *DEFAULT_STREAMS) | {"empty": "36, 2 copied"}
     ),
+    "specimen:linked-runtime-version": {},
     # Bytes and codes are right; that no batch was made, or that one was refused, shows in evidence only.
     "specimen:silent-fallback": {},
     "specimen:fallback-on-invalid": {},

@@ -14,10 +14,16 @@ int cudaRuntimeGetVersion(int *version);
 int cudaMemcpyAsync(void *dst, const void *src, size_t size, int kind, void *stream);
 int cudaGetLastError(void);
 
+/* A call, and not the function's address: that it is seen does not hang on how the address is bound. */
+static int copy_by_linked_runtime(void *dst, const void *src, size_t size, int kind, void *stream)
+{
+    return cudaMemcpyAsync(dst, src, size, kind, stream);
+}
+
 static int find_by_linked_version(struct specimen_functions *found)
 {
     int version = 0;
-    found->copy = cudaMemcpyAsync;
+    found->copy = copy_by_linked_runtime;
     found->last_error = cudaGetLastError;
     if (cudaRuntimeGetVersion(&version) != CUDABATCH_SUCCESS) {
         specimen_forget_error(found);

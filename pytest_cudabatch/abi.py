@@ -33,13 +33,21 @@ class BatchAbi(enum.Enum):
         """How many parameters the call has: 9 with failIdx, 8 without."""
         return 9 if self is BatchAbi.V12080 else 8
 
+    @property
+    def parameters_3d(self) -> int:
+        """How many parameters the call for 3D copies has: 5 with failIdx, 4 without."""
+        return 5 if self is BatchAbi.V12080 else 4
+
     @classmethod
     def of_parameters(cls, count: int) -> BatchAbi:
-        """Return the ABI with ``count`` parameters (8 or 9). Raises ValueError for another number."""
+        """Return the ABI with ``count`` parameters: 8 or 9, or 4 or 5 for a batch of 3D copies.
+
+        Raises ValueError for another number.
+        """
         for abi in cls:
-            if abi.parameters == count:
+            if count in (abi.parameters, abi.parameters_3d):
                 return abi
-        raise ValueError(f"no batch ABI has {count} parameters; it is 8 or 9")
+        raise ValueError(f"no batch ABI has {count} parameters; it is 8 or 9, in 3D 4 or 5")
 
 
 @dataclass(frozen=True, order=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from pytest_cudabatch.interposer.evidence import (
     Binding,
     Call,
+    Capabilities,
     CopyPath,
     Evidence,
     Location,
@@ -31,6 +32,7 @@ __all__ = [
     "AppliedInjection",
     "Binding",
     "Call",
+    "Capabilities",
     "CopyPath",
     "Effect",
     "EffectKind",

@@ -8,6 +8,7 @@ from pytest_cudabatch.errors import EvidenceError
 from pytest_cudabatch.interposer.evidence import (
     Binding,
     Call,
+    Capabilities,
     Evidence,
     Location,
     Lookup,
@@ -24,11 +25,16 @@ from pytest_cudabatch.interposer.layout import (
     CALL_IN_FLIGHT,
     CALL_INJECTED,
     CALL_RETURNED,
+    CAPABILITY_DLSYM,
+    CAPABILITY_LAZY,
+    CAPABILITY_NOW,
     EVIDENCE_DLSYM_OTHER_ABI,
     EVIDENCE_DLSYM_REFUSED,
     EVIDENCE_PUBLISHED,
     EVIDENCE_RULES,
+    EVIDENCE_UNSEEN,
     EVIDENCE_VIA_PLT,
+    EVIDENCE_VIA_RELOCATION,
     FUNCTIONS,
     INJECTED_END,
     EvidenceBinding,
@@ -40,6 +46,10 @@ from pytest_cudabatch.interposer.layout import (
 )
 
 __all__ = ["decode"]
+
+_SYMBOL_LOOKUPS = ("dlsym", "dlvsym")
+
+_VIA = {EVIDENCE_VIA_PLT: "plt", EVIDENCE_VIA_RELOCATION: "relocation", EVIDENCE_UNSEEN: "unseen"}
 
 _UNKNOWN = MappedObject(file="[unknown]", soname="", base=0)
 """Stands for an address outside of all mapped files, or past what the table of objects holds."""
@@ -60,7 +70,17 @@ def decode(slot: EvidenceSlot) -> Evidence:
             _version_query(entry, objects) for entry in slot.tables.version_queries if _published(entry)
         ),
         injections=_injections(slot),
+        layers=tuple(sorted(objects[index].file for index in objects.layers)),
+        capabilities=Capabilities(
+            lazy=_capability(slot, CAPABILITY_LAZY),
+            now=_capability(slot, CAPABILITY_NOW),
+            dlsym=_capability(slot, CAPABILITY_DLSYM),
+        ),
     )
+
+
+def _capability(slot: EvidenceSlot, kind: int) -> bool | None:
+    return True if slot.reported & kind else False if slot.missed & kind else None
 
 
 def _published(row: EvidenceObject | EvidenceBinding | EvidenceLookup | EvidenceVersionQuery) -> bool:
@@ -76,12 +96,28 @@ class _Objects:
             for index, row in enumerate(slot.tables.objects)
             if _published(row)
         }
+        self.layers = {index for index in _called(slot) if owner_of(self[index]) is Owner.SHIM}
 
     def __getitem__(self, index: int) -> MappedObject:
         return self.known.get(index, _UNKNOWN)
 
     def location(self, index: int, offset: int, symbol: str | None = None) -> Location:
         return Location(self[index].file, offset, symbol)
+
+    def is_under_test(self, index: int) -> bool:
+        """Whether calls from the object are an implementation's own: it is no runtime, driver or shim."""
+        return index not in self.layers and owner_of(self[index]) is Owner.SHIM
+
+
+def _called(slot: EvidenceSlot) -> Iterator[int]:
+    """Indexes of the objects whose functions are called by others, or whose dlsym is bound by them."""
+    for site in slot.sites:
+        caller, callee = site.key >> 32 & 0xFFFF, site.key >> 16 & 0xFFFF
+        if site.key and caller != callee:
+            yield callee
+    for binding in slot.tables.bindings:
+        if _published(binding) and _function(binding.function) in _SYMBOL_LOOKUPS:
+            yield binding.callee
 
 
 def _text(value: bytes) -> str:
@@ -100,7 +136,7 @@ def _binding(row: EvidenceBinding, objects: _Objects) -> Binding:
         function=function,
         caller=objects[row.caller].file,
         callee=objects.location(row.callee, row.callee_offset, function),
-        via="plt" if row.via == EVIDENCE_VIA_PLT else "dlsym",
+        via=_VIA.get(row.via, "dlsym"),
         injected=row.via in {EVIDENCE_DLSYM_REFUSED, EVIDENCE_DLSYM_OTHER_ABI},
     )
 
@@ -127,7 +163,7 @@ def _version_query(row: EvidenceVersionQuery, objects: _Objects) -> VersionQuery
         owner_file=objects[row.callee].file,
         code=None if row.injected == INJECTED_END else row.code,
         version=row.version if row.code == 0 and not injected else None,
-        under_test=_is_under_test(objects[row.caller]),
+        under_test=objects.is_under_test(row.caller),
         injected=injected,
     )
 
@@ -159,14 +195,10 @@ def _call(row: EvidenceCall, objects: _Objects) -> Call:
         count=row.count,
         returned=code if row.outcome >> 32 == CALL_RETURNED else None,
         owner=owner_of(objects[row.callee]),
-        under_test=_is_under_test(objects[row.caller]),
+        under_test=objects.is_under_test(row.caller),
         thread=row.thread,
         injected=bool(row.flags & CALL_INJECTED),
     )
-
-
-def _is_under_test(caller: MappedObject) -> bool:
-    return owner_of(caller) is Owner.SHIM  # neither a runtime nor a driver
 
 
 def _sites(slot: EvidenceSlot, objects: _Objects) -> tuple[Site, ...]:
@@ -174,14 +206,14 @@ def _sites(slot: EvidenceSlot, objects: _Objects) -> tuple[Site, ...]:
     for row in slot.sites:
         if not row.key:
             continue
-        caller, callee = objects[row.key >> 32 & 0xFFFF], objects[row.key >> 16 & 0xFFFF]
+        caller, callee = row.key >> 32 & 0xFFFF, row.key >> 16 & 0xFFFF
         sites.append(
             Site(
                 function=_function(row.key >> 48),
-                caller=caller.file,
-                callee=callee.file,
+                caller=objects[caller].file,
+                callee=objects[callee].file,
                 given=(row.key >> 8 & 0xFF) or None,
-                under_test=_is_under_test(caller),
+                under_test=objects.is_under_test(caller),
                 calls=row.calls,
                 returned=row.returned,
                 errors=row.errors,

@@ -21,6 +21,7 @@ from pytest_cudabatch.interposer.injections import AppliedInjection
 __all__ = [
     "Binding",
     "Call",
+    "Capabilities",
     "CopyPath",
     "Evidence",
     "Location",
@@ -34,7 +35,8 @@ __all__ = [
 
 _RUNTIME = re.compile(r"libcudart\.so(?:\.(\d+))?")
 _DRIVER = re.compile(r"libcuda\.so(?:\.\d+)*")
-_BATCH = re.compile(r"cu(?:da)?MemcpyBatchAsync(_v2)?(?:_ptsz)?")
+_BATCH = re.compile(r"cu(?:da)?Memcpy(3D)?BatchAsync(_v2)?(?:_ptsz)?")
+_VERSION_QUERY = re.compile(r"cu(?:da)?(?:Driver|Runtime)GetVersion")
 
 
 class CopyPath(enum.Enum):
@@ -94,9 +96,9 @@ class Location:
 class Call:
     """One copy call. ``returned`` is None where the call never returned.
 
-    ``given`` is how many parameters a batch call was made with, ``taken`` how many the called function has;
-    None where that is not known, and always for a single copy. ``count`` is in descriptors. ``injected``: a
-    rule returned the code, hung or crashed, and the function was not called.
+    ``given`` is how many parameters a batch call was made with, ``taken`` how many the called function has
+    (9 or 8; 5 or 4 for a batch of 3D copies); None where that is not known, and always for a single copy.
+    ``count`` is in descriptors. ``injected``: a rule returned the code and the function was not called.
     """
 
     sequence: int
@@ -140,7 +142,11 @@ class Lookup:
 
 @dataclass(frozen=True)
 class Binding:
-    """The dynamic linker gave ``caller`` (a file) the function's address, for its PLT or by dlsym.
+    """The dynamic linker gave ``caller`` (a file) the function's address.
+
+    ``via`` says how: ``plt``; ``dlsym`` (or dlvsym); ``relocation``, for a pointer to the function, as code
+    built with -fno-plt or with the address in a constant has it; ``unseen``, for a pointer that could not be
+    taken over, so that calls by it are not recorded (``callee`` is then "[unknown]" where it is not known).
 
     ``injected``: a rule made dlsym answer NULL, although ``callee`` is there, or answer ``function`` where
     its counterpart of the other ABI was asked for.
@@ -151,6 +157,19 @@ class Binding:
     callee: Location
     via: str
     injected: bool = False
+
+
+@dataclass(frozen=True)
+class Capabilities:
+    """Which kinds of bindings the dynamic linker reported in the process; None: there was no occasion.
+
+    ``now`` is bindings while an object is relocated (bind-now, and pointers), for which the interposer has
+    another way where it is False; ``lazy`` is a PLT's first call, ``dlsym`` dlsym and dlvsym.
+    """
+
+    lazy: bool | None = None
+    now: bool | None = None
+    dlsym: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -215,10 +234,11 @@ def parameters_taken(function: str, callee: MappedObject) -> int | None:
     match = _BATCH.fullmatch(function)
     if match is None:
         return None
+    with_fail_index, without = (5, 4) if match[1] else (9, 8)
     if function.startswith("cuda"):
         major = callee.runtime_major
-        return None if major is None else (9 if major <= 12 else 8)
-    return 8 if match[1] else 9
+        return None if major is None else (with_fail_index if major <= 12 else without)
+    return without if match[2] else with_fail_index
 
 
 @dataclass(frozen=True)
@@ -227,7 +247,8 @@ class Evidence:
 
     ``calls`` holds the first and last calls of each kind; ``sites`` counts all. ``lost`` is how often
     something watched could not be recorded: above 0 the evidence is incomplete. ``injections`` are the rules
-    that were requested, in order, with what came of each.
+    that were requested, in order, with what came of each. ``layers`` are the shims whose functions others
+    call: what they call in turn, they pass on, so it is not an implementation's own.
     """
 
     recorded: bool
@@ -239,6 +260,8 @@ class Evidence:
     sites: tuple[Site, ...]
     version_queries: tuple[VersionQuery, ...] = ()
     injections: tuple[AppliedInjection, ...] = ()
+    layers: tuple[str, ...] = ()
+    capabilities: Capabilities = Capabilities()
 
     def batch_calls(self) -> tuple[Call, ...]:
         """Return the batch calls of the code under test, in order, as far as they are kept in full."""
@@ -271,9 +294,26 @@ class Evidence:
         return sum(injection.fired for injection in self.injections)
 
     @property
+    def unseen(self) -> tuple[Binding, ...]:
+        """Bindings of the code under test by which it may copy, or ask for functions, without being seen."""
+        return tuple(
+            binding
+            for binding in self.bindings
+            if binding.via == "unseen"
+            and _is_under_test(binding.caller)
+            and not _VERSION_QUERY.fullmatch(binding.function)
+        )
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether whatever the code under test copied is counted here."""
+        reported = self.capabilities.lazy is not False and self.capabilities.dlsym is not False
+        return self.recorded and not self.lost and not self.unseen and reported
+
+    @property
     def path(self) -> CopyPath:
         """How the bytes went. Any single copy makes it a fallback; a batch counts when it returned 0."""
-        if not self.recorded or self.lost:
+        if not self.is_complete:
             return CopyPath.UNKNOWN
         if self.per_copy_count:
             return CopyPath.FALLBACK
@@ -283,14 +323,21 @@ class Evidence:
     @property
     def abi_called(self) -> BatchAbi | None:
         """The ABI by which the code under test called; None where it used both, neither, or it is unknown."""
-        given = {site.given for site in self.sites if site.under_test and site.is_batch and site.given}
-        return BatchAbi.of_parameters(given.pop()) if len(given) == 1 else None
+        batches = (site for site in self.sites if site.under_test and site.is_batch)
+        abis = {BatchAbi.of_parameters(site.given) for site in batches if site.given}
+        return abis.pop() if len(abis) == 1 else None
 
     @property
     def mismatches(self) -> tuple[Call, ...]:
-        """Batch calls of the code under test with another number of parameters than the function has."""
+        """Batch calls, by the code under test or a shim, with another number of parameters than are taken."""
         return tuple(
-            call for call in self.batch_calls() if call.given and call.taken and call.given != call.taken
+            call
+            for call in self.calls
+            if call.is_batch
+            and (call.under_test or call.caller.file in self.layers)
+            and call.given
+            and call.taken
+            and call.given != call.taken
         )
 
     @property
@@ -321,6 +368,8 @@ class Evidence:
                 sites=_rows(Site, value["sites"]),
                 version_queries=_rows(VersionQuery, value["version_queries"]),
                 injections=_rows(AppliedInjection, value["injections"]),
+                layers=tuple(str(file) for file in value["layers"]),
+                capabilities=Capabilities(**value["capabilities"]),
             )
         except (KeyError, TypeError, ValueError) as problem:
             raise EvidenceError(f"not evidence as to_json writes it: {problem!r}") from problem

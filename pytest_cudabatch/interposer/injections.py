@@ -115,8 +115,8 @@ def _functions(pattern: str) -> int:
 
 
 _TARGETS = {
-    "batch": _Target(_functions(r"cuMemcpyBatchAsync.*"), conditions=0),
-    "per-copy": _Target(_functions(r"cu(da)?Memcpy(HtoD|DtoH|DtoD)?Async.*")),
+    "batch": _Target(_functions(r"cuMemcpy(3D)?BatchAsync.*"), conditions=0),
+    "per-copy": _Target(_functions(r"cu(da)?Memcpy(HtoD|DtoH|DtoD|(3D)?WithAttributes)?Async.*")),
     "lookup": _Target(
         _functions(_LOOKUP.pattern) | 1 << EVIDENCE_DLSYM, RULE_UNDER_TEST | RULE_BATCH_NAME, finds=True
     ),
@@ -127,6 +127,7 @@ _GROUPS = ", ".join(_TARGETS)
 _TARGETS |= {
     name: _Target(1 << number, finds=_LOOKUP.fullmatch(name) is not None)
     for number, name in enumerate(FUNCTIONS)
+    if name.startswith("cu")  # dlsym of a layer is a look-up; rules about those count what it answers with
 }
 _NAMES = {(target.functions, target.conditions): name for name, target in reversed(_TARGETS.items())}
 """How a rule is spelled; runtime-version has one function only and stays the name of its rules."""

@@ -13,6 +13,9 @@ __all__ = [
     "CALL_INJECTED",
     "CALL_IN_FLIGHT",
     "CALL_RETURNED",
+    "CAPABILITY_DLSYM",
+    "CAPABILITY_LAZY",
+    "CAPABILITY_NOW",
     "EVIDENCE_DLSYM",
     "EVIDENCE_DLSYM_OTHER_ABI",
     "EVIDENCE_DLSYM_REFUSED",
@@ -23,9 +26,11 @@ __all__ = [
     "EVIDENCE_RULES",
     "EVIDENCE_SELF_CLAIM",
     "EVIDENCE_SLOTS_MAX",
+    "EVIDENCE_UNSEEN",
     "EVIDENCE_VERSION",
     "EVIDENCE_VIA_DLSYM",
     "EVIDENCE_VIA_PLT",
+    "EVIDENCE_VIA_RELOCATION",
     "FUNCTIONS",
     "INJECTED_ANSWER",
     "INJECTED_END",
@@ -72,6 +77,11 @@ EVIDENCE_VIA_PLT = 1
 EVIDENCE_VIA_DLSYM = 2
 EVIDENCE_DLSYM_REFUSED = 3
 EVIDENCE_DLSYM_OTHER_ABI = 4
+EVIDENCE_VIA_RELOCATION = 5
+EVIDENCE_UNSEEN = 6
+CAPABILITY_LAZY = 1
+CAPABILITY_NOW = 2
+CAPABILITY_DLSYM = 4
 INJECTED_ANSWER = 1
 INJECTED_END = 2
 EVIDENCE_SELF_CLAIM = 1
@@ -101,8 +111,18 @@ FUNCTIONS = (
     "cuMemcpyBatchAsync_ptsz",
     "cuMemcpyBatchAsync_v2",
     "cuMemcpyBatchAsync_v2_ptsz",
+    "cudaMemcpy3DBatchAsync",
+    "cudaMemcpy3DBatchAsync_ptsz",
+    "cuMemcpy3DBatchAsync",
+    "cuMemcpy3DBatchAsync_ptsz",
+    "cuMemcpy3DBatchAsync_v2",
+    "cuMemcpy3DBatchAsync_v2_ptsz",
     "cudaMemcpyAsync",
     "cudaMemcpyAsync_ptsz",
+    "cudaMemcpyWithAttributesAsync",
+    "cudaMemcpyWithAttributesAsync_ptsz",
+    "cudaMemcpy3DWithAttributesAsync",
+    "cudaMemcpy3DWithAttributesAsync_ptsz",
     "cuMemcpyAsync",
     "cuMemcpyAsync_ptsz",
     "cuMemcpyHtoDAsync_v2",
@@ -111,11 +131,17 @@ FUNCTIONS = (
     "cuMemcpyDtoHAsync_v2_ptsz",
     "cuMemcpyDtoDAsync_v2",
     "cuMemcpyDtoDAsync_v2_ptsz",
+    "cuMemcpyWithAttributesAsync",
+    "cuMemcpyWithAttributesAsync_ptsz",
+    "cuMemcpy3DWithAttributesAsync",
+    "cuMemcpy3DWithAttributesAsync_ptsz",
     "cudaStreamCreate",
     "cudaStreamCreateWithFlags",
     "cudaStreamCreateWithPriority",
+    "cudaExecutionCtxStreamCreate",
     "cuStreamCreate",
     "cuStreamCreateWithPriority",
+    "cuGreenCtxStreamCreate",
     "cudaStreamDestroy",
     "cuStreamDestroy",
     "cuStreamDestroy_v2",
@@ -128,6 +154,8 @@ FUNCTIONS = (
     "cudaDriverGetVersion",
     "cuDriverGetVersion",
     "cudaRuntimeGetVersion",
+    "dlsym",
+    "dlvsym",
 )
 """Names of the watched functions, by the number that evidence holds (native/interposer/functions.c)."""
 
@@ -281,6 +309,8 @@ class EvidenceSlot(ctypes.Structure):
     _fields_ = (
         ("attached", c_uint32),
         ("lost", c_uint32),
+        ("reported", c_uint32),
+        ("missed", c_uint32),
         ("sequence", c_uint64),
         ("process", EvidenceProcess),
         ("injections", EvidenceRules),

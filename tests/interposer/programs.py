@@ -18,7 +18,16 @@ SOURCES = Path(__file__).parent / "sources"
 
 Settings = Mapping[str, object]
 
-WAYS = {"linked": 1, "dlsym-default": 2, "dlsym-handle": 3, "dlvsym": 4, "lookup": 5, "entry-point": 6}
+WAYS = {
+    "linked": 1,
+    "dlsym-default": 2,
+    "dlsym-handle": 3,
+    "dlvsym": 4,
+    "lookup": 5,
+    "entry-point": 6,
+    "address-taken": 7,
+    "computed": 8,
+}
 
 NON_CANONICAL = 0xDEAD_0000_0000_0000
 """A word that faults when followed: what a wrong call finds behind its last argument."""

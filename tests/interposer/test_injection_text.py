@@ -21,7 +21,7 @@ from pytest_cudabatch.interposer import (
 from pytest_cudabatch.interposer.layout import EVIDENCE_DLSYM, FUNCTIONS
 
 LOOKUPS = [name for name in FUNCTIONS if name.startswith(("cuGetProc", "cudaGetDriverEntry"))]
-TARGETS_OF_RULES = ["batch", "per-copy", "lookup", "driver-version", *FUNCTIONS]
+TARGETS_OF_RULES = ["batch", "per-copy", "lookup", "driver-version", *(n for n in FUNCTIONS if n[:2] == "cu")]
 
 NULL, OTHER_ABI = Effect(EffectKind.NULL), Effect(EffectKind.OTHER_ABI)
 HANG, CRASH = Effect(EffectKind.HANG), Effect(EffectKind.CRASH)

@@ -30,17 +30,29 @@ say(code=code, stream=stream, file=runtime.check_caller_file().decode(), offset=
 
 BATCH = "cudaMemcpyBatchAsync"
 
-LINKS = {"lazy": "-Wl,-z,lazy", "now": "-Wl,-z,now"}
+ONE_SEGMENT = "-Wl,-z,noseparate-code"
+"""Puts the table of relocations into the segment of the code, where it cannot be changed."""
+
+LINKED = {
+    "lazy": ("plt", "linked", "-Wl,-z,lazy"),
+    "now": ("plt", "linked", "-Wl,-z,now"),
+    "no-plt": ("relocation", "linked", "-fno-plt"),
+    "no-plt, table with the code": ("relocation", "linked", "-fno-plt", ONE_SEGMENT),
+    "address-taken": ("relocation", "address-taken"),
+    "address-taken, table with the code": ("relocation", "address-taken", ONE_SEGMENT, "-Wl,-z,now"),
+}
+"""Ways of code that is linked with the runtime: how it is bound, and how it is compiled."""
 
 
 def caller_by(compiler: Compiler, way: str, runtime: Path) -> Path:
-    if way in LINKS:
-        return compiler.caller("linked", runtime, LINKS[way])
+    if way in LINKED:
+        _, obtains, *flags = LINKED[way]
+        return compiler.caller(obtains, runtime, *flags)
     return compiler.caller(way)
 
 
 @pytest.mark.parametrize("major", [12, 13])
-@pytest.mark.parametrize("way", [*LINKS, "dlsym-default", "dlsym-handle", "dlvsym"])
+@pytest.mark.parametrize("way", [*LINKED, "dlsym-default", "dlsym-handle", "dlvsym"])
 def test_runtime_call_is_recorded(programs: Programs, way: str, major: int) -> None:
     runtime = programs.compiler.runtime(major)
     caller = caller_by(programs.compiler, way, runtime)
@@ -78,7 +90,7 @@ def test_runtime_call_is_recorded(programs: Programs, way: str, major: int) -> N
         under_test=True,
         thread=call.thread,
     )
-    via = "plt" if way in LINKS else "dlsym"
+    via = LINKED[way][0] if way in LINKED else "dlsym"
     assert Binding(BATCH, str(caller), call.callee, via) in evidence.bindings
     assert (evidence.recorded, evidence.lost, evidence.batch_count, evidence.per_copy_count) == (
         True,

@@ -6,6 +6,7 @@
 #include <link.h>
 #include <stdbool.h>
 
+#include "capabilities.h"
 #include "elf_image.h"
 #include "evidence.h"
 #include "execs.h"
@@ -13,6 +14,7 @@
 #include "injections.h"
 #include "objects.h"
 #include "processes.h"
+#include "relocations.h"
 #include "slot.h"
 #include "stubs.h"
 #include "tables.h"
@@ -29,13 +31,19 @@ EXPORT unsigned int la_version(unsigned int version)
     return version;
 }
 
+/* Set when the program and its libraries have been relocated, by the only thread then. Before, what a
+ * relocation is to fill may hold anything. */
+static bool started;
+
 static bool defines_watched(const struct link_map *map)
 {
     struct elf_symbols symbols;
     if (map->l_ld == NULL || !elf_symbols_read(map->l_ld, map->l_addr, &symbols))
         return false;
+    bool is_c_library = name_is_c_library(symbols.soname);
     for (int i = 0; watched_functions[i].name != NULL; i++)
-        if (elf_defines(&symbols, watched_functions[i].name))
+        if (!(is_c_library && watched_functions[i].kind == SYMBOL_LOOKUP) &&
+            elf_find(&symbols, watched_functions[i].name) != NULL)
             return true;
     return false;
 }
@@ -47,7 +55,9 @@ EXPORT unsigned int la_objopen(struct link_map *map, Lmid_t namespace, uintptr_t
     (void)namespace;
     *cookie = (uintptr_t)map;
     objects_forget((uint64_t)map->l_ld);
-    if (slot_is_self_claimed() && execs_defined_by(map))
+    relocations_opened(map);
+    bool is_trial = capabilities_opened(map);
+    if (is_trial || (slot_is_self_claimed() && execs_defined_by(map)))
         return LA_FLG_BINDFROM | LA_FLG_BINDTO;
     if (!defines_watched(map))
         return LA_FLG_BINDFROM;
@@ -57,8 +67,28 @@ EXPORT unsigned int la_objopen(struct link_map *map, Lmid_t namespace, uintptr_t
 
 EXPORT unsigned int la_objclose(uintptr_t *cookie)
 {
-    objects_forget((uint64_t)((const struct link_map *)*cookie)->l_ld);
+    const struct link_map *map = (const struct link_map *)*cookie;
+    relocations_closed(map);
+    objects_forget((uint64_t)map->l_ld);
     return 0;
+}
+
+/* At the start this comes after relocation and before any constructor; at a dlopen, before relocation. */
+EXPORT void la_activity(uintptr_t *cookie, unsigned int flag)
+{
+    (void)cookie;
+    if (flag != LA_ACT_CONSISTENT)
+        return;
+    started = true;
+    capabilities_relocated();
+    relocations_settle();
+}
+
+/* Comes when the libraries' constructors have run and the program's have not. */
+EXPORT void la_preinit(uintptr_t *cookie)
+{
+    (void)cookie;
+    capabilities_try_dlsym();
 }
 
 static void record_binding(uint16_t function, const struct link_map *caller, uint64_t address,
@@ -86,21 +116,34 @@ static uint64_t dlsym_answer(uint16_t function, const struct link_map *caller, u
     return answer.address != 0 ? stub_for(answer.function, answer.address) : 0;
 }
 
+static uint64_t bind(uint16_t function, const struct link_map *map, uint64_t address, bool by_dlsym)
+{
+    if (map->l_ld == _DYNAMIC) /* we are the caller */
+        return stub_for(function, address); /* a layer's dlsym that our stub called: symbol_lookups.c records it */
+    if (by_dlsym)
+        return dlsym_answer(function, map, address);
+    if (stub_at(address) != NULL)
+        return address;
+    bool is_pointer = relocation_reported(map, function);
+    record_binding(function, map, address, is_pointer ? EVIDENCE_VIA_RELOCATION : EVIDENCE_VIA_PLT);
+    return stub_for(function, address);
+}
+
 EXPORT uintptr_t la_symbind64(Elf64_Sym *symbol, unsigned int index, uintptr_t *caller, uintptr_t *definer,
                               unsigned int *flags, const char *name)
 {
     (void)index;
     slot_here(); /* any binding is an occasion to notice a claim */
+    if (started)
+        relocations_settle();
+    if (capabilities_reported(name, *flags))
+        return symbol->st_value;
     uint16_t function = function_named(name);
     if (function == NOT_WATCHED && slot_is_self_claimed())
         return exec_watched(name, symbol->st_value, (const struct link_map *)*definer);
     if (function == NOT_WATCHED)
         return symbol->st_value;
-    const struct link_map *map = (const struct link_map *)*caller;
-    if (*flags & LA_SYMB_DLSYM)
-        return dlsym_answer(function, map, symbol->st_value);
-    if (stub_at(symbol->st_value) != NULL)
+    if (watched_functions[function].kind == SYMBOL_LOOKUP && object_is_c_library(object_at(symbol->st_value)))
         return symbol->st_value;
-    record_binding(function, map, symbol->st_value, EVIDENCE_VIA_PLT);
-    return stub_for(function, symbol->st_value);
+    return bind(function, (const struct link_map *)*caller, symbol->st_value, *flags & LA_SYMB_DLSYM);
 }

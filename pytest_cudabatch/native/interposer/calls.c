@@ -7,8 +7,6 @@
 #include "objects.h"
 #include "tables.h"
 
-enum { COUNT = 3 }; /* index of a batch call's parameter `count` */
-
 static uint64_t outcome(enum evidence_progress progress, uint32_t code)
 {
     return (uint64_t)progress << 32 | code;
@@ -78,17 +76,19 @@ static void describe(struct evidence_call *call, const struct call_frame *frame,
     call->caller = caller.object;
     call->caller_offset = caller.offset;
     call->callee = atomic_load_explicit(&stub->owner, memory_order_relaxed);
+    if (call->callee != caller.object)
+        object_passes_on(call->callee);
     call->callee_offset = object_offset(call->callee, stub->real);
     call->thread = thread_pointer();
     if (function->kind == BATCH_COPY) {
-        call->given = arity_of(frame);
+        call->given = arity_of(frame, function);
         call->flags = call->given != ARITY_UNKNOWN ? CALL_HAS_STREAM : 0;
         call->stream = call->flags != 0 ? arity_stream(frame, call->given) : 0;
-        call->count = frame->arguments[COUNT];
+        call->count = call_argument(frame, function->count_at);
     } else {
         call->given = ARITY_UNKNOWN;
         call->flags = CALL_HAS_STREAM;
-        call->stream = frame->arguments[function->stream_at];
+        call->stream = call_argument(frame, function->stream_at);
         call->count = 1;
     }
     if (injection_replaces_call(frame))

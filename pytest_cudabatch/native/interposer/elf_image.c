@@ -134,3 +134,25 @@ const Elf64_Sym *elf_find(const struct elf_symbols *symbols, const char *name)
         return find_by_gnu_hash(symbols, name);
     return symbols->hash != NULL ? find_by_hash(symbols, name) : NULL;
 }
+
+void elf_relocations_read(const Elf64_Dyn *dynamic, uint64_t base, struct elf_relocations *relocations)
+{
+    uint64_t table = 0, size = 0, relative = 0, plt = 0, plt_size = 0;
+    for (int i = 0; i < DYNAMIC_ENTRIES_MAX && dynamic[i].d_tag != DT_NULL; i++) {
+        uint64_t value = dynamic[i].d_un.d_val;
+        switch (dynamic[i].d_tag) {
+        case DT_RELA: table = absolute(value, base); break;
+        case DT_RELASZ: size = value; break;
+        case DT_RELACOUNT: relative = value; break;
+        case DT_JMPREL: plt = absolute(value, base); break;
+        case DT_PLTRELSZ: plt_size = value; break;
+        default: break;
+        }
+    }
+    uint64_t count = table != 0 ? size / sizeof(Elf64_Rela) : 0;
+    relative = relative < count ? relative : count;
+    relocations->table = (Elf64_Rela *)table + relative;
+    relocations->count = count - relative;
+    relocations->plt = (Elf64_Rela *)plt;
+    relocations->plt_count = plt != 0 ? plt_size / sizeof(Elf64_Rela) : 0;
+}

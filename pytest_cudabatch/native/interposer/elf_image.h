@@ -36,4 +36,14 @@ static inline bool elf_defines(const struct elf_symbols *symbols, const char *na
     return elf_find(symbols, name) != NULL;
 }
 
+/* A dynamic section's tables of relocations. RELR tables hold relative ones only, which bind no symbol. */
+struct elf_relocations {
+    Elf64_Rela *table; /* without the relative ones at its beginning */
+    uint64_t count;
+    Elf64_Rela *plt;
+    uint64_t plt_count;
+};
+
+void elf_relocations_read(const Elf64_Dyn *dynamic, uint64_t base, struct elf_relocations *relocations);
+
 #endif

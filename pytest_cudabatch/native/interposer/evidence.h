@@ -58,6 +58,8 @@ enum evidence_via {
     EVIDENCE_VIA_DLSYM = 2,
     EVIDENCE_DLSYM_REFUSED = 3,   /* a rule made dlsym answer NULL */
     EVIDENCE_DLSYM_OTHER_ABI = 4, /* a rule made dlsym answer with this function in place of its counterpart */
+    EVIDENCE_VIA_RELOCATION = 5,  /* a pointer: the address was taken, or the code was built with -fno-plt */
+    EVIDENCE_UNSEEN = 6,          /* as before, but it could not be replaced: calls by it are not recorded */
 };
 
 /* What a rule did to a look-up or to a version query. */
@@ -66,7 +68,8 @@ enum evidence_injected {
     INJECTED_END = 2,    /* the call never returned, by a hang or a crash, so it has no code */
 };
 
-/* The dynamic linker gave `caller` the address of a watched function in `callee`. Objects are table indexes. */
+/* The dynamic linker gave `caller` the address of a watched function in `callee`. Objects are table indexes.
+ * Of an unseen binding the callee may be unknown. */
 struct evidence_binding {
     struct evidence_entry entry;
     uint16_t function; /* index into functions.c, as everywhere below */
@@ -116,7 +119,7 @@ struct evidence_call {
     uint16_t function;
     uint16_t caller;
     uint16_t callee;
-    uint8_t given; /* parameters of a batch call, 8 or 9; 0 unknown or no batch call */
+    uint8_t given; /* parameters of a batch call: 8 or 9, 3D 4 or 5; 0 unknown or no batch call */
     uint8_t flags;
     uint64_t caller_offset;
     uint64_t callee_offset;
@@ -194,9 +197,18 @@ struct evidence_process {
     char name[EVIDENCE_NAME];    /* argv[0] */
 };
 
+/* Kinds of bindings that the dynamic linker may report, as bits. */
+enum evidence_capability {
+    CAPABILITY_LAZY = 1,  /* at the first call through a PLT */
+    CAPABILITY_NOW = 2,   /* while an object is relocated: bind-now, and what relocations.h asks for */
+    CAPABILITY_DLSYM = 4, /* by dlsym and dlvsym */
+};
+
 struct evidence_slot {
     _Atomic uint32_t attached; /* pid of the process that the interposer records here; 0: not at work */
     _Atomic uint32_t lost;     /* what a full table or pool left out: above 0 the evidence is incomplete */
+    _Atomic uint32_t reported; /* of enum evidence_capability: proven in this process */
+    _Atomic uint32_t missed;   /* of the same: there was an occasion, and nothing was reported */
     _Atomic uint64_t sequence; /* calls begun, of all kinds */
     struct evidence_process process;
     struct evidence_rules injections;

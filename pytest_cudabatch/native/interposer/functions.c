@@ -6,10 +6,15 @@
 
 #include <stddef.h>
 
+#include "evidence.h"
 #include "memory.h"
 
-#define BATCH(exported, thread, name_asked, version) \
-    {.name = exported, .kind = BATCH_COPY, .per_thread = thread, .asked = name_asked, .since = version}
+#define BATCH(exported, thread, name_asked, version)                                      \
+    {.name = exported, .kind = BATCH_COPY, .stream_at = 7, .fail_at = 7, .count_at = 3,   \
+     .per_thread = thread, .asked = name_asked, .since = version}
+#define BATCH_3D(exported, thread, name_asked, version)                                   \
+    {.name = exported, .kind = BATCH_COPY, .stream_at = 3, .fail_at = 2, .count_at = 0,   \
+     .per_thread = thread, .asked = name_asked, .since = version}
 #define COPY(exported, stream, thread, name_asked) \
     {.name = exported, .kind = SINGLE_COPY, .stream_at = stream, .per_thread = thread, .asked = name_asked}
 #define VERSION(exported, name_asked) {.name = exported, .kind = VERSION_QUERY, .asked = name_asked}
@@ -25,8 +30,18 @@ const struct watched_function watched_functions[] = {
     BATCH("cuMemcpyBatchAsync_ptsz", true, "cuMemcpyBatchAsync", 0),
     BATCH("cuMemcpyBatchAsync_v2", false, "cuMemcpyBatchAsync", 13000),
     BATCH("cuMemcpyBatchAsync_v2_ptsz", true, "cuMemcpyBatchAsync", 13000),
+    BATCH_3D("cudaMemcpy3DBatchAsync", false, NULL, 0),
+    BATCH_3D("cudaMemcpy3DBatchAsync_ptsz", true, NULL, 0),
+    BATCH_3D("cuMemcpy3DBatchAsync", false, "cuMemcpy3DBatchAsync", 0),
+    BATCH_3D("cuMemcpy3DBatchAsync_ptsz", true, "cuMemcpy3DBatchAsync", 0),
+    BATCH_3D("cuMemcpy3DBatchAsync_v2", false, "cuMemcpy3DBatchAsync", 13000),
+    BATCH_3D("cuMemcpy3DBatchAsync_v2_ptsz", true, "cuMemcpy3DBatchAsync", 13000),
     COPY("cudaMemcpyAsync", 4, false, NULL),
     COPY("cudaMemcpyAsync_ptsz", 4, true, NULL),
+    COPY("cudaMemcpyWithAttributesAsync", 4, false, NULL),
+    COPY("cudaMemcpyWithAttributesAsync_ptsz", 4, true, NULL),
+    COPY("cudaMemcpy3DWithAttributesAsync", 2, false, NULL),
+    COPY("cudaMemcpy3DWithAttributesAsync_ptsz", 2, true, NULL),
     COPY("cuMemcpyAsync", 3, false, "cuMemcpyAsync"),
     COPY("cuMemcpyAsync_ptsz", 3, true, "cuMemcpyAsync"),
     COPY("cuMemcpyHtoDAsync_v2", 3, false, "cuMemcpyHtoDAsync"),
@@ -35,11 +50,17 @@ const struct watched_function watched_functions[] = {
     COPY("cuMemcpyDtoHAsync_v2_ptsz", 3, true, "cuMemcpyDtoHAsync"),
     COPY("cuMemcpyDtoDAsync_v2", 3, false, "cuMemcpyDtoDAsync"),
     COPY("cuMemcpyDtoDAsync_v2_ptsz", 3, true, "cuMemcpyDtoDAsync"),
+    COPY("cuMemcpyWithAttributesAsync", 4, false, "cuMemcpyWithAttributesAsync"),
+    COPY("cuMemcpyWithAttributesAsync_ptsz", 4, true, "cuMemcpyWithAttributesAsync"),
+    COPY("cuMemcpy3DWithAttributesAsync", 2, false, "cuMemcpy3DWithAttributesAsync"),
+    COPY("cuMemcpy3DWithAttributesAsync_ptsz", 2, true, "cuMemcpy3DWithAttributesAsync"),
     STREAM("cudaStreamCreate", STREAM_CREATE, NULL),
     STREAM("cudaStreamCreateWithFlags", STREAM_CREATE, NULL),
     STREAM("cudaStreamCreateWithPriority", STREAM_CREATE, NULL),
+    STREAM("cudaExecutionCtxStreamCreate", STREAM_CREATE, NULL),
     STREAM("cuStreamCreate", STREAM_CREATE, "cuStreamCreate"),
     STREAM("cuStreamCreateWithPriority", STREAM_CREATE, "cuStreamCreateWithPriority"),
+    STREAM("cuGreenCtxStreamCreate", STREAM_CREATE, "cuGreenCtxStreamCreate"),
     STREAM("cudaStreamDestroy", STREAM_DESTROY, NULL),
     STREAM("cuStreamDestroy", STREAM_DESTROY, NULL),
     STREAM("cuStreamDestroy_v2", STREAM_DESTROY, "cuStreamDestroy"),
@@ -52,8 +73,13 @@ const struct watched_function watched_functions[] = {
     VERSION("cudaDriverGetVersion", NULL),
     VERSION("cuDriverGetVersion", "cuDriverGetVersion"),
     VERSION("cudaRuntimeGetVersion", NULL),
+    {.name = "dlsym", .kind = SYMBOL_LOOKUP},
+    {.name = "dlvsym", .kind = SYMBOL_LOOKUP},
     {.name = NULL},
 };
+
+_Static_assert(sizeof watched_functions / sizeof watched_functions[0] - 1 <= EVIDENCE_DLSYM,
+               "a rule has one bit for each function, and one for EVIDENCE_DLSYM");
 
 static bool has_per_thread_twin(enum function_kind kind)
 {
@@ -62,7 +88,8 @@ static bool has_per_thread_twin(enum function_kind kind)
 
 uint16_t function_named(const char *name)
 {
-    if (name[0] != 'c' || name[1] != 'u') /* spares 33 comparisons for all but CUDA's own names */
+    bool may_be = (name[0] == 'c' && name[1] == 'u') || (name[0] == 'd' && name[1] == 'l');
+    if (!may_be) /* spares fifty comparisons for nearly all names */
         return NOT_WATCHED;
     for (uint16_t i = 0; watched_functions[i].name != NULL; i++)
         if (text_equal(watched_functions[i].name, name))

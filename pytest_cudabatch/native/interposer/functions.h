@@ -15,6 +15,7 @@ enum function_kind {
     STREAM_CREATE,  /* stores a handle through its first parameter */
     STREAM_DESTROY, /* takes a handle as its first parameter */
     LOOKUP,         /* answers a name with an address */
+    SYMBOL_LOOKUP,  /* dlsym and dlvsym, where another library than the C library defines them */
     VERSION_QUERY,  /* stores a version through its only parameter */
     FUNCTION_KINDS,
 };
@@ -24,7 +25,9 @@ enum { NO_PARAMETER = 0xff };
 struct watched_function {
     const char *name; /* as exported */
     enum function_kind kind;
-    uint8_t stream_at;  /* SINGLE_COPY: index of the parameter that is the stream */
+    uint8_t stream_at;  /* copies: index of the parameter that is the stream, where there is no failIdx */
+    uint8_t fail_at;    /* BATCH_COPY: index of failIdx in the older list, whose stream comes one later */
+    uint8_t count_at;   /* BATCH_COPY: index of the number of descriptors */
     uint8_t version_at; /* LOOKUP: index of the version parameter, or NO_PARAMETER */
     uint8_t flags_at;   /* LOOKUP: index of the flags parameter */
     uint8_t status_at;  /* LOOKUP: index of where the query's result goes, or NO_PARAMETER */

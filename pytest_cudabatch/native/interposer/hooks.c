@@ -8,6 +8,7 @@
 #include "slot.h"
 #include "streams.h"
 #include "stubs.h"
+#include "symbol_lookups.h"
 #include "system_calls.h"
 #include "version_queries.h"
 
@@ -61,14 +62,17 @@ static const struct {
     [STREAM_CREATE] = {NULL, end_stream_create},
     [STREAM_DESTROY] = {begin_stream_destroy, end_stream_destroy},
     [LOOKUP] = {lookup_begin, lookup_end},
+    [SYMBOL_LOOKUP] = {NULL, NULL}, /* below: these may leave their stub */
     [VERSION_QUERY] = {version_query_begin, version_query_end},
 };
 
-uint64_t stub_enter(struct call_frame *frame)
+struct stub_target stub_enter(struct call_frame *frame)
 {
     const struct stub *stub = stub_numbered(frame->stub);
     const struct watched_function *function = &watched_functions[stub->function];
     struct slot_lease lease = slot_needed();
+    if (function->kind == SYMBOL_LOOKUP && !symbol_lookup_matters(frame))
+        return (struct stub_target){stub->real, 1};
     frame->call = NULL;
     frame->site = NULL;
     frame->claim = 0;
@@ -81,7 +85,7 @@ uint64_t stub_enter(struct call_frame *frame)
         hooks[function->kind].begin(frame, stub, function, lease);
     if (frame->delay != 0)
         system_sleep(frame->delay); /* recorded by now, so in flight */
-    return injection_replaces_call(frame) ? injection_replacement(frame) : stub->real;
+    return (struct stub_target){injection_replaces_call(frame) ? injection_replacement(frame) : stub->real, 0};
 }
 
 void stub_injected_hang(void)
@@ -89,9 +93,12 @@ void stub_injected_hang(void)
     system_wait_forever();
 }
 
-void stub_leave(struct call_frame *frame)
+uint64_t stub_leave(struct call_frame *frame)
 {
     const struct stub *stub = stub_numbered(frame->stub);
     const struct watched_function *function = &watched_functions[stub->function];
+    if (function->kind == SYMBOL_LOOKUP)
+        return symbol_lookup_end(frame) ? stub->real : 0;
     hooks[function->kind].end(frame, stub, function);
+    return 0;
 }

@@ -74,7 +74,7 @@ static struct decision decide(struct evidence_rules *injections, const struct ev
 
 static uint32_t conditions_of(const struct call_frame *frame, const struct watched_function *function)
 {
-    uint32_t conditions = object_is_cuda(caller_of(frame).object) ? 0 : RULE_UNDER_TEST;
+    uint32_t conditions = object_is_under_test(caller_of(frame).object) ? RULE_UNDER_TEST : 0;
     if (function->kind == LOOKUP && lookup_asks_for_batch(frame))
         conditions |= RULE_BATCH_NAME;
     return conditions;
@@ -144,8 +144,8 @@ void injection_into_dlsym(uint64_t caller, struct dlsym_answer *answer)
     struct evidence_slot *slot = slot_needed().slot;
     if (!injections_requested(slot) || !is_mentioned(&slot->injections, EVIDENCE_DLSYM))
         return;
-    bool by_cuda = object_is_cuda(object_at(caller));
-    struct event event = {EVIDENCE_DLSYM, RULE_BATCH_NAME | (by_cuda ? 0 : RULE_UNDER_TEST)};
+    bool under_test = object_is_under_test(object_at(caller));
+    struct event event = {EVIDENCE_DLSYM, RULE_BATCH_NAME | (under_test ? RULE_UNDER_TEST : 0)};
     struct decision decision = decide(&slot->injections, &event);
     if (decision.delay != 0)
         system_sleep(decision.delay);

@@ -14,7 +14,7 @@ enum field { START, END, PERMISSIONS, OFFSET, DEVICE, INODE, PATH };
 struct line {
     enum field field;
     uint64_t start, end, offset, device, inode;
-    bool readable;
+    bool readable, writable, executable;
     size_t path_length;
     char path[EVIDENCE_PATH]; /* a ring: a longer path overwrites its own beginning */
 };
@@ -51,6 +51,8 @@ static void take(struct line *line, char c)
     case END: take_number(line, &line->end, c, ' ', 16); break;
     case PERMISSIONS:
         line->readable |= c == 'r';
+        line->writable |= c == 'w';
+        line->executable |= c == 'x';
         line->field += c == ' ';
         break;
     case OFFSET: take_number(line, &line->offset, c, ' ', 16); break;
@@ -77,6 +79,8 @@ static void describe(const struct line *line, const struct beginning *beginning,
     bool same_file = line->inode != 0 && line->inode == beginning->inode && line->device == beginning->device;
     found->start = line->start;
     found->end = line->end;
+    found->writable = line->writable;
+    found->executable = line->executable;
     found->header = same_file ? beginning->start : 0;
     found->header_end = same_file ? beginning->end : 0;
     copy_path(line, found->path);

@@ -10,6 +10,7 @@
 struct mapped_file {
     uint64_t start; /* of the mapping that holds the address */
     uint64_t end;
+    bool writable, executable;
     uint64_t header; /* where the file's beginning is mapped readable; 0: nowhere, or no file */
     uint64_t header_end;
     char path[EVIDENCE_PATH]; /* filled up with zeros; the tail of a longer path; "" for no file */

@@ -36,6 +36,14 @@ bool text_equal(const char *left, const char *right)
     return false;
 }
 
+bool text_begins(const char *text, const char *with)
+{
+    for (; *with != '\0'; text++, with++)
+        if (*text != *with)
+            return false;
+    return true;
+}
+
 void text_copy(char *to, size_t size, const char *from)
 {
     size_t i = 0;

@@ -14,6 +14,8 @@ int memcmp(const void *left, const void *right, size_t size);
 
 bool text_equal(const char *left, const char *right);
 
+bool text_begins(const char *text, const char *with);
+
 /* Copies at most `size` bytes of a terminated text and fills the rest with zeros; unterminated when full. */
 void text_copy(char *to, size_t size, const char *from);
 

@@ -107,14 +107,15 @@ uint64_t object_runtime_of_other_abi(uint16_t runtime)
     return 0;
 }
 
-/* What the dynamic linker knows the object by: its SONAME, else its file's name. Filled up with zeros. */
-static void name_of(const struct evidence_object *object, char name[EVIDENCE_NAME])
+/* What the dynamic linker knows the object by: its SONAME, else its file's name; terminated. */
+static void name_of(const struct evidence_object *object, char name[EVIDENCE_NAME + 1])
 {
+    int start = 0, end = 0;
+    name[EVIDENCE_NAME] = '\0';
     if (object->soname[0] != '\0') {
         memcpy(name, object->soname, EVIDENCE_NAME);
         return;
     }
-    int start = 0, end = 0;
     for (; end < EVIDENCE_PATH && object->path[end] != '\0'; end++)
         if (object->path[end] == '/')
             start = end + 1;
@@ -123,22 +124,52 @@ static void name_of(const struct evidence_object *object, char name[EVIDENCE_NAM
 }
 
 /* owner_of in pytest_cudabatch/interposer/evidence.py judges by the same names. */
-bool object_is_cuda(uint16_t object)
+bool name_is_cuda(const char *name)
 {
-    static const char runtime[] = "libcudart.so", driver[] = "libcuda.so";
+    if (text_begins(name, "libcudart.so"))
+        return true;
+    if (!text_begins(name, "libcuda.so"))
+        return false;
+    const char *version = name + sizeof "libcuda.so" - 1;
+    while (*version == '.' || (*version >= '0' && *version <= '9'))
+        version++;
+    return *version == '\0';
+}
+
+bool name_is_c_library(const char *name)
+{
+    return text_begins(name, "libc.so") || text_begins(name, "libdl.so"); /* one library since glibc 2.34 */
+}
+
+bool object_is_c_library(uint16_t object)
+{
     const struct evidence_object *found = tables_object(object);
-    char name[EVIDENCE_NAME];
+    char name[EVIDENCE_NAME + 1];
     if (found == NULL)
         return false;
     name_of(found, name);
-    if (memcmp(name, runtime, sizeof runtime - 1) == 0)
+    return name_is_c_library(name);
+}
+
+/* Objects whose watched functions somebody else calls: whatever they call in turn, they pass on. */
+static _Atomic bool passes_on[EVIDENCE_OBJECTS];
+
+void object_passes_on(uint16_t object)
+{
+    if (object < EVIDENCE_OBJECTS && !atomic_load_explicit(&passes_on[object], memory_order_relaxed))
+        atomic_store_explicit(&passes_on[object], true, memory_order_relaxed);
+}
+
+bool object_is_under_test(uint16_t object)
+{
+    const struct evidence_object *found = tables_object(object);
+    char name[EVIDENCE_NAME + 1];
+    if (found == NULL)
         return true;
-    if (memcmp(name, driver, sizeof driver - 1) != 0)
+    if (atomic_load_explicit(&passes_on[object], memory_order_relaxed))
         return false;
-    size_t i = sizeof driver - 1;
-    while (i < sizeof name && (name[i] == '.' || (name[i] >= '0' && name[i] <= '9')))
-        i++;
-    return i == sizeof name || name[i] == '\0';
+    name_of(found, name);
+    return !name_is_cuda(name);
 }
 
 void objects_forget(uint64_t address)

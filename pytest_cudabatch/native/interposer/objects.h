@@ -18,8 +18,18 @@ uint64_t object_offset(uint16_t object, uint64_t address);
 /* 12 for libcudart.so.12; 0 for what is no libcudart. */
 uint32_t object_runtime_major(uint16_t object);
 
-/* Whether it is a libcudart or a libcuda, by SONAME; every other caller is code under test. */
-bool object_is_cuda(uint16_t object);
+/* Whether a SONAME, or a file's name where there is none, is that of a libcudart or a libcuda. */
+bool name_is_cuda(const char *name);
+
+/* Whether it is that of a library of the C library, which has the real dlsym. */
+bool name_is_c_library(const char *name);
+bool object_is_c_library(uint16_t object);
+
+/* Notes that the object's watched functions are called by others: it is a shim, if it is not CUDA itself. */
+void object_passes_on(uint16_t object);
+
+/* Whether calls from the object are an implementation's own: it is no libcudart, no libcuda and no shim. */
+bool object_is_under_test(uint16_t object);
 
 /* Address of the function that the object around an address defines under the name; 0: it defines none. */
 uint64_t object_symbol(uint64_t within, const char *name);

@@ -43,6 +43,13 @@ _Static_assert(offsetof(struct call_frame, result) == 72, "as in stubs_x86_64.S"
 _Static_assert(offsetof(struct call_frame, caller_frame_pointer) == 128, "as in stubs_x86_64.S");
 _Static_assert(offsetof(struct call_frame, stack) == 144, "as in stubs_x86_64.S");
 
+/* Parameter `index`, from 0, of the call: in a register or in one of the stack words. */
+static inline uint64_t call_argument(const struct call_frame *frame, unsigned index)
+{
+    enum { REGISTERS = 6 };
+    return index < REGISTERS ? frame->arguments[index] : frame->stack[index - REGISTERS];
+}
+
 /* The address to hand out for `real`; `real` itself where the pool is empty, which is noted as a loss. */
 uint64_t stub_for(uint16_t function, uint64_t real);
 
@@ -60,8 +67,15 @@ extern const char stub_injected_answer[];
 void stub_injected_crash(void);
 void stub_injected_hang(void); /* in hooks.c */
 
-/* In hooks.c, called by the stubs: before (gives the address to call) and after the real function. */
-uint64_t stub_enter(struct call_frame *frame);
-void stub_leave(struct call_frame *frame);
+/* What to call, and whether to return to the stub or, as if it had never been there, to its caller. */
+struct stub_target {
+    uint64_t address;
+    uint64_t passes; /* 1: jump there and forget the call */
+};
+
+/* In hooks.c, called by the stubs: before and after the real function. The latter gives 0, or the address of a
+ * function to jump to with the call's parameters, whose answer is the call's. */
+struct stub_target stub_enter(struct call_frame *frame);
+uint64_t stub_leave(struct call_frame *frame);
 
 #endif

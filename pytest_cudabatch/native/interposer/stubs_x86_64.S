@@ -2,8 +2,9 @@
  * The call stubs, System V x86-64. A stub loads its number into r11, which no caller expects to keep, and
  * jumps to the common path. That builds a struct call_frame (stubs.h), asks stub_enter for the real
  * function (or for what a rule has in its place), calls it with all registers and the first eight stack words
- * as the caller left them, tells stub_leave, and returns what the real function returned. The C code touches
- * no vector register.
+ * as the caller left them, tells stub_leave, and returns what the real function returned. Either of the two may
+ * also end the frame, so that a function is entered as if there were no stub. The C code touches no vector
+ * register.
  *
  * Unwinders walk through by the CFI below or by rbp, which is set up as in any function.
  */
@@ -44,6 +45,17 @@ stub_code:
     .cfi_endproc
     .size stub_code, . - stub_code
 
+    .macro restore_registers
+    movq (0 - FRAME_SIZE)(%rbp), %rdi
+    movq (8 - FRAME_SIZE)(%rbp), %rsi
+    movq (16 - FRAME_SIZE)(%rbp), %rdx
+    movq (24 - FRAME_SIZE)(%rbp), %rcx
+    movq (32 - FRAME_SIZE)(%rbp), %r8
+    movq (40 - FRAME_SIZE)(%rbp), %r9
+    movq (48 - FRAME_SIZE)(%rbp), %rax
+    movq (56 - FRAME_SIZE)(%rbp), %r10
+    .endm
+
     .balign 16
     .type cudabatch_recorded_call, @function
 cudabatch_recorded_call: /* the name that a backtrace shows */
@@ -66,6 +78,8 @@ cudabatch_recorded_call: /* the name that a backtrace shows */
     movq %rsp, %rdi
     call stub_enter
     movq %rax, %r11
+    testq %rdx, %rdx
+    jnz .Lpass
     /* The caller's stack words lie above rbp and the return address; the last one is pushed first. Reading
      * past the arguments is safe: the caller's own frame, or its caller's, lies there. */
     pushq 72(%rbp)
@@ -76,14 +90,7 @@ cudabatch_recorded_call: /* the name that a backtrace shows */
     pushq 32(%rbp)
     pushq 24(%rbp)
     pushq 16(%rbp)
-    movq (0 - FRAME_SIZE)(%rbp), %rdi
-    movq (8 - FRAME_SIZE)(%rbp), %rsi
-    movq (16 - FRAME_SIZE)(%rbp), %rdx
-    movq (24 - FRAME_SIZE)(%rbp), %rcx
-    movq (32 - FRAME_SIZE)(%rbp), %r8
-    movq (40 - FRAME_SIZE)(%rbp), %r9
-    movq (48 - FRAME_SIZE)(%rbp), %rax
-    movq (56 - FRAME_SIZE)(%rbp), %r10
+    restore_registers
     call *%r11
 stub_after_call:
     addq $64, %rsp
@@ -91,11 +98,21 @@ stub_after_call:
     movq %rdx, RESULT_HIGH(%rsp)
     movq %rsp, %rdi
     call stub_leave
+    movq %rax, %r11
+    testq %rax, %rax
+    jnz .Lpass
     movq RESULT(%rsp), %rax
     movq RESULT_HIGH(%rsp), %rdx
+    .cfi_remember_state
     leave
     .cfi_def_cfa %rsp, 8
     ret
+    .cfi_restore_state
+.Lpass: /* the callee finds the caller's own return address */
+    restore_registers
+    leave
+    .cfi_def_cfa %rsp, 8
+    jmp *%r11
     .cfi_endproc
     .size cudabatch_recorded_call, . - cudabatch_recorded_call
 

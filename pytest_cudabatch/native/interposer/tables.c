@@ -8,7 +8,7 @@
 
 /* This process's own copy; a forked child inherits it. Any thread appends. */
 static struct evidence_tables known;
-static _Atomic uint32_t losses;
+static _Atomic uint32_t losses, reported_kinds, missed_kinds;
 
 static const struct {
     size_t offset; /* within struct evidence_tables */
@@ -88,6 +88,23 @@ void tables_copy_to(struct evidence_slot *slot)
                 fill(entry_of(&slot->tables, table, i), entry, shapes[table].size);
         }
     atomic_store(&slot->lost, atomic_load(&losses));
+    atomic_fetch_or(&slot->reported, atomic_load(&reported_kinds));
+    atomic_fetch_or(&slot->missed, atomic_load(&missed_kinds));
+}
+
+void tables_note_capability(uint32_t reported, uint32_t missed)
+{
+    uint32_t known_reported = atomic_load_explicit(&reported_kinds, memory_order_relaxed);
+    uint32_t known_missed = atomic_load_explicit(&missed_kinds, memory_order_relaxed);
+    if ((known_reported & reported) == reported && (known_missed & missed) == missed)
+        return; /* nearly always: this is called at every binding */
+    atomic_fetch_or(&reported_kinds, reported);
+    atomic_fetch_or(&missed_kinds, missed);
+    struct evidence_slot *slot = slot_here().slot;
+    if (slot != NULL) {
+        atomic_fetch_or(&slot->reported, reported);
+        atomic_fetch_or(&slot->missed, missed);
+    }
 }
 
 void tables_note_loss(void)

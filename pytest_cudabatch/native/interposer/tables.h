@@ -24,6 +24,9 @@ const struct evidence_object *tables_object(unsigned index);
 /* Copies all published entries, and the count of what was lost, into a slot. Safe to run twice at once. */
 void tables_copy_to(struct evidence_slot *slot);
 
+/* Notes that the dynamic linker reports bindings of these kinds, or that it did not where it should have. */
+void tables_note_capability(uint32_t reported, uint32_t missed);
+
 /* Notes that something watched could not be recorded, so that the evidence says that it is incomplete. */
 void tables_note_loss(void);
 

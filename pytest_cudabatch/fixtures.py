@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pytest_cudabatch.contract.bench import Bench
     from pytest_cudabatch.copies import BoundPlan, Direction, Mixture
     from pytest_cudabatch.cuda import Memory, Runtime
-    from pytest_cudabatch.implementations import BoundImplementation, Implementation
+    from pytest_cudabatch.implementations import BoundImplementation, Capabilities, Implementation
     from pytest_cudabatch.interposer import Evidence, EvidenceFile
     from pytest_cudabatch.pairings import Pairing
 
@@ -77,8 +77,15 @@ class PlanMaker(Protocol):
         sizes: Sequence[int] | None = None,
         nbytes_limit: int | None = None,
         empty: Collection[int] | float = 0.0,
+        gaps: Sequence[int] | None = None,
+        closest: bool = False,
     ) -> BoundPlan:
-        """Make a plan of ``count`` descriptors; equal arguments give equal plans (see ``make_plan``)."""
+        """Make a plan of ``count`` descriptors; equal arguments give equal plans (see ``make_plan``).
+
+        ``gaps`` asks for pages out of a cache, packed at their destination (see ``make_packing_plan``).
+        ``closest`` says that the nearest plan which the implementation can take will do, in another direction
+        or of one size; without it the test is skipped where this very plan is none for it.
+        """
 
 
 class EvidenceReader(Protocol):
@@ -161,21 +168,28 @@ def cuda_stream(cuda_runtime: Runtime) -> Iterator[int]:
 
 
 @pytest.fixture
-def copy_plan(cuda_runtime: Runtime) -> Iterator[PlanMaker]:
+def copy_plan(request: pytest.FixtureRequest, cuda_runtime: Runtime) -> Iterator[PlanMaker]:
     """Yield ``make(direction, mixture, count, seed=0, ...)``: a plan of ``count`` copies in filled buffers.
 
     ``direction`` is h2d, d2h, d2d or mixed, ``mixture`` uniform or mixed (sizes); the rest as ``make_plan``
     has it. The buffers carry guard bytes; ``verify()`` of the result lists every wrong byte range and every
     guard that was overrun.
     """
-    from pytest_cudabatch.copies import BoundPlan, Direction, Mixture, make_plan  # noqa: PLC0415 - in the cell only
+    from pytest_cudabatch.copies import BoundPlan, Direction, Mixture  # noqa: PLC0415 - in the cell only
+    from pytest_cudabatch.implementations import ANYTHING  # noqa: PLC0415
 
     bound: list[BoundPlan] = []
+    copier: BatchCopy | None = (
+        request.getfixturevalue("batch_copy") if "batch_copy" in request.fixturenames else None
+    )
+    capabilities = ANYTHING if copier is None else copier.capabilities
 
     def make(
         direction: Direction | str, mixture: Mixture | str, count: int, seed: int = 0, **more: Any
     ) -> BoundPlan:
-        plan = BoundPlan(make_plan(Direction(direction), Mixture(mixture), count, seed, **more), cuda_runtime)
+        with skipping_what_it_cannot(copier):
+            chosen = capabilities.plan(Direction(direction), Mixture(mixture), count, seed, **more)
+        plan = BoundPlan(chosen, cuda_runtime)
         bound.append(plan)
         plan.fill()
         return plan
@@ -260,6 +274,13 @@ class BatchCopy:
         self._node = node
         self._blame = Blame(node)
 
+    @property
+    def capabilities(self) -> Capabilities:
+        """What the implementation says that it can do."""
+        from pytest_cudabatch.implementations import capabilities_of  # noqa: PLC0415 - in the cell only
+
+        return capabilities_of(self.implementation)
+
     def expected_path(self, plan: BoundPlan) -> str:
         """Return the path that the implementation announces for ``plan`` on this pairing."""
         return str(self.implementation.expected_path(plan.plan, self._pairing))
@@ -268,8 +289,10 @@ class BatchCopy:
         """Enqueue ``plan`` on ``stream`` (a handle) and return the code; nothing is synchronised.
 
         ``announce`` names the paths that are right for this call where the test itself changed what is right,
-        by an injected fault for example.
+        by an injected fault for example. Skips the test where the implementation cannot be given the stream.
         """
+        with skipping_what_it_cannot(self):
+            self.capabilities.check_stream(stream)
         for path in announce or (self.expected_path(plan),):
             self._tell(ANNOUNCED_PATH, path)
         code = self._bound.copy(plan, stream)
@@ -297,21 +320,41 @@ class BatchCopy:
             self._node.user_properties.append((name, value))
 
 
+@contextmanager
+def skipping_what_it_cannot(copier: BatchCopy | None) -> Iterator[None]:
+    """Skip the test, with the reason, where the block asks an implementation for what it cannot do."""
+    from pytest_cudabatch.implementations import NotCapable  # noqa: PLC0415 - in the cell only
+
+    try:
+        yield
+    except NotCapable as reason:
+        pytest.skip(f"{copier.implementation.name}: {reason}" if copier else str(reason))
+
+
 @pytest.fixture
 def batch_copy(request: pytest.FixtureRequest, cuda_pairing: Pairing, cuda_runtime: Runtime) -> BatchCopy:
     """Return the implementation under test, to be called with a plan and a stream; it returns a code."""
-    implementation = implementation_named(_parameter(request), request.node)
+    implementation = implementation_named(_parameter(request), cuda_pairing, request.node)
     with telling_import_failure(request.node):
         bound = implementation.open()
     return BatchCopy(implementation, bound, cuda_pairing, cuda_runtime, request.node)
 
 
-def implementation_named(name: str, node: pytest.Item) -> Implementation:
-    """Load the implementation of that name in this cell; where that fails, the supervisor is told."""
-    from pytest_cudabatch.implementations import load  # noqa: PLC0415 - in the cell only
+def implementation_named(name: str, pairing: Pairing, node: pytest.Item) -> Implementation:
+    """Load the implementation of that name in this cell; where that fails, the supervisor is told.
+
+    Skips the test where the implementation cannot run on the pairing's runtime.
+    """
+    from pytest_cudabatch.implementations import NotCapable, capabilities_of, load  # noqa: PLC0415 - in the cell
 
     with telling_import_failure(node):
-        return load(name)
+        implementation = load(name)
+        capabilities = capabilities_of(implementation)
+    try:
+        capabilities.check_runtime(pairing.runtime.version)
+    except NotCapable as reason:
+        pytest.skip(f"{implementation.name}: {reason}")
+    return implementation
 
 
 @contextmanager

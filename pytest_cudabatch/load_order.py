@@ -85,7 +85,7 @@ class LoadOrder:
         """
         from pytest_cudabatch.implementations import Linkable  # noqa: PLC0415 - in the cell only
 
-        implementation = implementation_named(self._implementation, self._node)
+        implementation = implementation_named(self._implementation, self.pairing, self._node)
         if isinstance(implementation, Linkable):
             implementation = implementation.linked(linkage or "shared", self.major)
         elif linkage is not None:

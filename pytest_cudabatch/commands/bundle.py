@@ -2,6 +2,7 @@
 
 DIR/wheels/          the plugin, its dependencies for the target's Python, and pip
 DIR/runtimes/        one directory a fetched runtime, as in the user's cache
+DIR/packages/        of packages under test what their adapters use, to be installed without their needs
 DIR/run.sh           makes a virtual environment beside itself, then runs pytest in it
 DIR/bundle.json      what is inside, with checksums
 """
@@ -25,6 +26,7 @@ from packaging.specifiers import SpecifierSet
 
 from pytest_cudabatch.commands.fetch import describe
 from pytest_cudabatch.commands.index_options import add_index_options, index_of
+from pytest_cudabatch.commands.packages import gather_packages, package_problems
 from pytest_cudabatch.commands.plugin_wheel import make_plugin_wheel
 from pytest_cudabatch.commands.wheelhouse import Target, gather_dependencies
 from pytest_cudabatch.errors import CudaBatchError, UsageError
@@ -56,6 +58,19 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="a CUDA runtime to take along, as for fetch; may be repeated",
     )
     parser.add_argument(
+        "--package",
+        metavar="NAME==VERSION",
+        action="append",
+        default=[],
+        help="a package under test to take along, as far as its adapter uses it; may be repeated. What it "
+        "needs, such as torch, is the host's: run there with CUDABATCH_SYSTEM_SITE=1",
+    )
+    parser.add_argument(
+        "--zero-device-code",
+        action="store_true",
+        help="fill the device code of these packages with zeros, so that they travel; copies do not need it",
+    )
+    parser.add_argument(
         "--source",
         metavar="DIR",
         type=Path,
@@ -69,11 +84,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Make the bundle, and say what it holds and how large it is."""
     target, directory, index = Target(options.python), options.directory, index_of(options)
-    _check(target, directory, options.runtime)
+    _check(target, directory, options.runtime, options.package)
     try:
         directory.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".bundle-", dir=directory.parent) as made:
-            contents = _make(Path(made, "bundle"), target, options.source, options.runtime, index)
+            contents = _make(Path(made, "bundle"), target, options, index)
             Path(made, "bundle").replace(directory)  # whole or not at all
     except OSError as error:
         raise CudaBatchError(f"cannot make {directory}: {error}") from error
@@ -82,7 +97,7 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _check(target: Target, directory: Path, runtimes: Sequence[str]) -> None:
+def _check(target: Target, directory: Path, runtimes: Sequence[str], packages: Sequence[str]) -> None:
     """Raise one UsageError with everything that is wrong with what the user asked for."""
     problems = []
     supported = metadata("pytest-cudabatch")["Requires-Python"]
@@ -94,26 +109,28 @@ def _check(target: Target, directory: Path, runtimes: Sequence[str]) -> None:
         RuntimeRequest.parse_all(runtimes)
     except UsageError as error:
         problems.extend(error.problems)
+    problems += package_problems(packages)
     if found := UsageError.collect(problems):
         raise found
 
 
-def _make(
-    bundle: Path, target: Target, source: Path | None, versions: Sequence[str], index: IndexOptions
-) -> dict[str, Any]:
+def _make(bundle: Path, target: Target, options: argparse.Namespace, index: IndexOptions) -> dict[str, Any]:
     """Fill ``bundle`` and return what is inside."""
     wheels = bundle / "wheels"
     wheels.mkdir(parents=True)
-    runtimes = fetch(versions, index=index)
-    plugin = make_plugin_wheel(wheels, source, index)
+    runtimes = fetch(options.runtime, index=index)
+    plugin = make_plugin_wheel(wheels, options.source, index)
     gather_dependencies(plugin, wheels, target, index, also=(_INSTALLER,))
     _copy_runtimes(runtimes, bundle / "runtimes")
+    device_code = not options.zero_device_code
+    packages = gather_packages(options.package, bundle / "packages", target, index, device_code=device_code)
     _write_script(bundle / "run.sh", target)
     contents = {
         "schema": _SCHEMA,
         "python": target.python,
         "plugin": plugin.name,
         "wheels": {path.name: _sha256(path) for path in sorted(wheels.iterdir())},
+        "packages": {path.name: {"sha256": _sha256(path), "device_code": device_code} for path in packages},
         "runtimes": [describe(runtime) | {"path": f"runtimes/{runtime.release}"} for runtime in runtimes],
         "bytes": sum(path.stat().st_size for path in bundle.rglob("*") if path.is_file()),
     }
@@ -144,5 +161,6 @@ def _summary(directory: Path, contents: dict[str, Any]) -> str:
         f"  plugin    {contents['plugin']}\n"
         f"  wheels    {len(contents['wheels'])}\n"
         f"  runtimes  {releases}\n"
+        f"  packages  {', '.join(contents['packages']) or 'none'}\n"
         f"run there: {directory.name}/run.sh --cuda-matrix --cuda-suite-only"
     )

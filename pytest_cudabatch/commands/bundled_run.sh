@@ -50,6 +50,11 @@ make_environment() {
     PIP_CONFIG_FILE=/dev/null PYTHONPATH=$2 "$1/bin/python" -m pip --isolated --quiet install \
         --no-index --find-links "$bundle/wheels" --disable-pip-version-check --no-cache-dir \
         --root-user-action=ignore pytest-cudabatch
+    for package in "$bundle"/packages/*.whl; do
+        if [ ! -e "$package" ]; then break; fi
+        PIP_CONFIG_FILE=/dev/null PYTHONPATH=$2 "$1/bin/python" -m pip --isolated --quiet install \
+            --no-index --no-deps --disable-pip-version-check --no-cache-dir --root-user-action=ignore "$package"
+    done
 }
 
 system_site=''

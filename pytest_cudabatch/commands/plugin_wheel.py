@@ -9,8 +9,6 @@ projects").
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import json
 import sys
 import zipfile
@@ -19,6 +17,7 @@ from importlib.metadata import Distribution, distribution
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from pytest_cudabatch.commands.wheel_file import WheelWriter
 from pytest_cudabatch.errors import InstallationError, UsageError
 from pytest_cudabatch.runtimes import IndexOptions, run_pip
 
@@ -76,15 +75,9 @@ def _repack(installed: Distribution, directory: Path) -> Path:
     """Write the installed package's files and its .dist-info into a wheel."""
     name = f"{installed.metadata['Name'].replace('-', '_')}-{installed.version}"
     wheel = directory / f"{name}-{_tag(installed)}.whl"
-    rows = []
-    with zipfile.ZipFile(wheel, "w", zipfile.ZIP_DEFLATED) as archive:
+    with zipfile.ZipFile(wheel, "w") as archive, WheelWriter(archive, f"{name}.dist-info") as writer:
         for inside, file in _packed_files(installed):
-            content = file.read_bytes()
-            archive.writestr(zipfile.ZipInfo.from_file(file, inside), content, zipfile.ZIP_DEFLATED)
-            digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).decode().rstrip("=")
-            rows.append(f"{inside},sha256={digest},{len(content)}\n")
-        record = f"{name}.dist-info/RECORD"
-        archive.writestr(record, "".join((*rows, f"{record},,\n")))
+            writer.add(zipfile.ZipInfo.from_file(file, inside), file.read_bytes())
     return wheel
 
 

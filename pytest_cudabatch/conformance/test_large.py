@@ -16,6 +16,10 @@ EDGES = (1, 2, 1023, 1024, 1025, 4095, 4096, 4097, 8191, 8192, 8193, 16384, 3276
 LARGE = (51828, 65537, 131072)
 """51,828 is the batch of the public report (vLLM issue 49276)."""
 
+REPORTED_SIZES = (128, 256, 512, 576, 1024, 1152, 4096, 8192, 16384)
+REPORTED_GAPS = (0, 64, 256, 4096)
+"""Bytes of the pages in that report's batch, and between them on the host; 185 MB in all."""
+
 
 @pytest.mark.cuda_cell(kind="F15", pairings="class")
 @pytest.mark.parametrize("mixture", ["uniform", "mixed"])
@@ -42,7 +46,19 @@ def test_counts_to_the_host(
 @pytest.mark.cuda_cell(kind="F15", pairings="class")
 def test_repeated_batches(batch_copy: BatchCopy, copy_plan: PlanMaker, cuda_stream: int) -> None:
     """The same large batch ten times: a fault of the driver was seen on later submissions only."""
-    plan = copy_plan("h2d", "mixed", 19634, nbytes_limit=LIMIT)
+    plan = copy_plan("h2d", "mixed", 19634, nbytes_limit=LIMIT, closest=True)
     for _ in range(10):
+        plan.fill()
+        batch_copy.check(plan, cuda_stream)
+
+
+@pytest.mark.cuda_cell(kind="F15", pairings="class", tier="nightly")
+@pytest.mark.parametrize("direction", ["h2d", "d2h"])
+def test_the_reported_batch(
+    batch_copy: BatchCopy, copy_plan: PlanMaker, cuda_stream: int, direction: str
+) -> None:
+    """The batch of the public report at its full size, several times: pages of a cache, packed."""
+    plan = copy_plan(direction, "mixed", 51828, 1, sizes=REPORTED_SIZES, gaps=REPORTED_GAPS)
+    for _ in range(4):
         plan.fill()
         batch_copy.check(plan, cuda_stream)

@@ -20,7 +20,7 @@ def test_special_streams(
 ) -> None:
     """The driver's batch call rejects 0 and 0x1 (vLLM 46345, NCCL 2003); copies on them must work."""
     handle = SPECIAL_STREAMS[stream]
-    plan = copy_plan("mixed", "mixed", 40)
+    plan = copy_plan("mixed", "mixed", 40, closest=True)
     batch_copy.check(plan, handle, announce=("batch", "fallback"))
     cuda_runtime.device_synchronize()
     batch_copy.check_bytes(plan)
@@ -30,5 +30,5 @@ def test_special_streams(
 def test_a_blocking_stream(batch_copy: BatchCopy, copy_plan: PlanMaker, cuda_runtime: Runtime) -> None:
     """A stream that is ordered with the legacy default stream takes batches like any other."""
     stream = cuda_runtime.stream_create(non_blocking=False)
-    batch_copy.check(copy_plan("h2d", "mixed", 20), stream)
+    batch_copy.check(copy_plan("h2d", "mixed", 20, closest=True), stream)
     cuda_runtime.stream_destroy(stream)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 import pytest
 
-from pytest_cudabatch import Direction, Mixture, make_plan
+from pytest_cudabatch import Direction, Mixture
 
 if TYPE_CHECKING:
     from pytest_cudabatch import BatchCopy, Blame, EvidenceReader, LoadOrder
@@ -37,7 +37,8 @@ def check(order: LoadOrder, batch_copy: BatchCopy, evidence: EvidenceReader, fin
 
     Without a driver nothing is copied; the batch call must have been tried then, not a single copy alone.
     """
-    plan, stream = order.plan(make_plan(Direction.H2D, Mixture.UNIFORM, 8, seed=0)), order.stream()
+    pages = batch_copy.capabilities.plan(Direction.H2D, Mixture.UNIFORM, 8, seed=0)
+    plan, stream = order.plan(pages), order.stream()
     if order.pairing.platform != "no-driver":
         batch_copy.check(plan, stream)
     else:

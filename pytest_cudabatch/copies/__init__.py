@@ -3,6 +3,7 @@
 from pytest_cudabatch.copies.bound import BoundPlan
 from pytest_cudabatch.copies.layouts import make_packing_plan
 from pytest_cudabatch.copies.oracle import copy_one_by_one
+from pytest_cudabatch.copies.pages import PageGeometry, PagePlan, make_page_plan
 from pytest_cudabatch.copies.pattern import CANVAS
 from pytest_cudabatch.copies.plan import (
     GUARD_BYTES,
@@ -27,11 +28,14 @@ __all__ = [
     "Direction",
     "GuardOverrun",
     "Mixture",
+    "PageGeometry",
+    "PagePlan",
     "Place",
     "Plan",
     "Problem",
     "WrongBytes",
     "copy_one_by_one",
     "make_packing_plan",
+    "make_page_plan",
     "make_plan",
 ]

@@ -52,6 +52,13 @@ class BoundPlan:
         """The number of descriptors."""
         return self.plan.count
 
+    def buffer(self, place: Place) -> DeviceBuffer | PinnedBuffer:
+        """Return the one buffer in ``place``. Raises ValueError for a plan with none there, or with two."""
+        found = [buffers[place] for buffers in (self._sources, self._destinations) if place in buffers]
+        if len(found) != 1:
+            raise ValueError(f"{self.plan} has {len(found)} buffers in {place.name.lower()} memory")
+        return found[0]
+
     def fill(self) -> None:
         """Write the sources' bytes, which follow from the plan's seed, and CANVAS over the destinations.
 

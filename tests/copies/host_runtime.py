@@ -24,6 +24,11 @@ class HostRuntime:
         self.live[array.ctypes.data] = array
         return array.ctypes.data
 
+    @staticmethod
+    def view(buffer: DeviceBuffer | PinnedBuffer) -> np.ndarray:
+        """Return a buffer's memory, a device's too."""
+        return np.ctypeslib.as_array((ctypes.c_uint8 * buffer.nbytes).from_address(buffer.address))
+
     def malloc(self, nbytes: int) -> DeviceBuffer:
         return DeviceBuffer(self._take("cudaMalloc", nbytes), nbytes)
 

@@ -11,6 +11,9 @@ import pytest
 from pytest_cudabatch.errors import UsageError
 from pytest_cudabatch.implementations import BUILTIN, Implementation, check, load, names
 
+ADAPTERS = ("sgl-kernel", "vllm")
+"""The entry points of this package itself."""
+
 MODULE = """
 class Half:
     name = "half"
@@ -74,6 +77,8 @@ def test_names_are_ours_and_those_of_entry_points(importable: Path) -> None:
         "specimen:off-by-one",
         "specimen:swapped-pages",
         "mine-kernel",
+        "sgl-kernel",
+        "vllm",
     )
 
 
@@ -97,7 +102,7 @@ def test_unknown_names_are_refused_with_those_that_exist(name: str) -> None:
     with pytest.raises(UsageError) as refusal:
         check(name)
     assert refusal.value.problems == (
-        f"there is no implementation {name!r}; known here: {', '.join(BUILTIN)}; "
+        f"there is no implementation {name!r}; known here: {', '.join((*BUILTIN, *ADAPTERS))}; "
         "or write module:attribute of a Python object",
     )
 

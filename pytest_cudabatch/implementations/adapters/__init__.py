@@ -1,0 +1,1 @@
+"""Implementations that others ship, driven through their own operators. A package is imported in the cell."""

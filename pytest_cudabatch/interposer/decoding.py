@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 
 from pytest_cudabatch.errors import EvidenceError
@@ -10,6 +11,7 @@ from pytest_cudabatch.interposer.evidence import (
     Call,
     Capabilities,
     Evidence,
+    Fault,
     Location,
     Lookup,
     MappedObject,
@@ -30,6 +32,7 @@ from pytest_cudabatch.interposer.layout import (
     CAPABILITY_NOW,
     EVIDENCE_DLSYM_OTHER_ABI,
     EVIDENCE_DLSYM_REFUSED,
+    EVIDENCE_NO_OBJECT,
     EVIDENCE_PUBLISHED,
     EVIDENCE_RULES,
     EVIDENCE_UNSEEN,
@@ -39,6 +42,7 @@ from pytest_cudabatch.interposer.layout import (
     INJECTED_END,
     EvidenceBinding,
     EvidenceCall,
+    EvidenceFault,
     EvidenceLookup,
     EvidenceObject,
     EvidenceSlot,
@@ -76,6 +80,7 @@ def decode(slot: EvidenceSlot) -> Evidence:
             now=_capability(slot, CAPABILITY_NOW),
             dlsym=_capability(slot, CAPABILITY_DLSYM),
         ),
+        fault=_fault(slot.fault, objects),
     )
 
 
@@ -83,7 +88,9 @@ def _capability(slot: EvidenceSlot, kind: int) -> bool | None:
     return True if slot.reported & kind else False if slot.missed & kind else None
 
 
-def _published(row: EvidenceObject | EvidenceBinding | EvidenceLookup | EvidenceVersionQuery) -> bool:
+def _published(
+    row: EvidenceObject | EvidenceBinding | EvidenceLookup | EvidenceVersionQuery | EvidenceFault,
+) -> bool:
     return bool(row.entry.state == EVIDENCE_PUBLISHED)
 
 
@@ -165,6 +172,25 @@ def _version_query(row: EvidenceVersionQuery, objects: _Objects) -> VersionQuery
         version=row.version if row.code == 0 and not injected else None,
         under_test=objects.is_under_test(row.caller),
         injected=injected,
+    )
+
+
+_SENT_BY_KERNEL = 0x80
+"""si_code SI_KERNEL: a fault without an address, such as a non-canonical one on x86-64."""
+
+
+def _fault(row: EvidenceFault, objects: _Objects) -> Fault | None:
+    if not _published(row):
+        return None
+    if row.signal not in set(signal.Signals):
+        raise EvidenceError(f"the evidence is damaged: it has a fault by a signal {row.signal}")
+    number = signal.Signals(row.signal)
+    concerns_data = number in {signal.SIGSEGV, signal.SIGBUS} and 0 < row.code < _SENT_BY_KERNEL
+    return Fault(
+        signal=number.name,
+        address=row.address if concerns_data else None,
+        place=objects.location(row.object, row.offset) if row.object != EVIDENCE_NO_OBJECT else None,
+        thread=row.thread,
     )
 
 

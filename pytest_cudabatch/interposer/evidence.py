@@ -24,6 +24,7 @@ __all__ = [
     "Capabilities",
     "CopyPath",
     "Evidence",
+    "Fault",
     "Location",
     "Lookup",
     "MappedObject",
@@ -198,6 +199,21 @@ class VersionQuery:
 
 
 @dataclass(frozen=True)
+class Fault:
+    """The first fatal signal (``"SIGSEGV"``, …) that met no handler installed after the slot was claimed.
+
+    ``place`` is the instruction that failed, ``address`` the data that it wanted; None where the kernel does
+    not tell (an address outside of what the processor can address), where no data is concerned, and for a
+    signal that was sent, as by abort(). ``thread`` is as in a call. The process may have survived it.
+    """
+
+    signal: str
+    address: int | None
+    place: Location | None
+    thread: int
+
+
+@dataclass(frozen=True)
 class Site:
     """Counts of all calls alike, also of those that are no longer kept in full. ``errors`` returned not 0.
 
@@ -248,7 +264,8 @@ class Evidence:
     ``calls`` holds the first and last calls of each kind; ``sites`` counts all. ``lost`` is how often
     something watched could not be recorded: above 0 the evidence is incomplete. ``injections`` are the rules
     that were requested, in order, with what came of each. ``layers`` are the shims whose functions others
-    call: what they call in turn, they pass on, so it is not an implementation's own.
+    call: what they call in turn, they pass on, so it is not an implementation's own. ``fault`` is None
+    where none is known.
     """
 
     recorded: bool
@@ -262,6 +279,7 @@ class Evidence:
     injections: tuple[AppliedInjection, ...] = ()
     layers: tuple[str, ...] = ()
     capabilities: Capabilities = Capabilities()
+    fault: Fault | None = None
 
     def batch_calls(self) -> tuple[Call, ...]:
         """Return the batch calls of the code under test, in order, as far as they are kept in full."""
@@ -370,6 +388,7 @@ class Evidence:
                 injections=_rows(AppliedInjection, value["injections"]),
                 layers=tuple(str(file) for file in value["layers"]),
                 capabilities=Capabilities(**value["capabilities"]),
+                fault=_row(Fault, value["fault"]) if value["fault"] is not None else None,
             )
         except (KeyError, TypeError, ValueError) as problem:
             raise EvidenceError(f"not evidence as to_json writes it: {problem!r}") from problem
@@ -379,7 +398,11 @@ _Row = TypeVar("_Row")
 
 
 def _rows(kind: type[_Row], values: Sequence[Mapping[str, Any]]) -> tuple[_Row, ...]:
-    return tuple(kind(**{name: _value(name, value) for name, value in row.items()}) for row in values)
+    return tuple(_row(kind, row) for row in values)
+
+
+def _row(kind: type[_Row], row: Mapping[str, Any]) -> _Row:
+    return kind(**{name: _value(name, value) for name, value in row.items()})
 
 
 def _value(name: str, value: Any) -> Any:

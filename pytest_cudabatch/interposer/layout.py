@@ -51,6 +51,7 @@ __all__ = [
     "EvidenceBinding",
     "EvidenceCall",
     "EvidenceEntry",
+    "EvidenceFault",
     "EvidenceHeader",
     "EvidenceJournal",
     "EvidenceLookup",
@@ -303,6 +304,21 @@ class EvidenceProcess(ctypes.Structure):
     _fields_ = (("pid", c_uint32), ("parent", c_uint32), ("program", c_char * 512), ("name", c_char * 64))
 
 
+class EvidenceFault(ctypes.Structure):
+    """The first fatal signal, with its ``si_code`` and ``si_addr``, and the instruction that it hit."""
+
+    _fields_ = (
+        ("entry", EvidenceEntry),
+        ("signal", c_int32),
+        ("code", c_int32),
+        ("address", c_uint64),
+        ("offset", c_uint64),
+        ("thread", c_uint64),
+        ("object", c_uint16),
+        ("reserved", c_uint16 * 3),
+    )
+
+
 class EvidenceSlot(ctypes.Structure):
     """One process's evidence."""
 
@@ -318,6 +334,7 @@ class EvidenceSlot(ctypes.Structure):
         ("sites", EvidenceSite * 256),
         ("batch", EvidenceJournal),
         ("per_copy", EvidenceJournal),
+        ("fault", EvidenceFault),
     )
 
 

@@ -61,7 +61,8 @@ def test_delay_comes_before_the_call_which_is_then_made(
     assert said["code"] == 0
     assert said["seconds"] >= 0.06
     assert ended.evidence.injections == (AppliedInjection(rule, 1, 1),)
-    assert not any(row.injected for row in (*ended.evidence.calls, *ended.evidence.lookups))
+    assert not any(call.injected for call in ended.evidence.calls)
+    assert not any(lookup.injected for lookup in ended.evidence.lookups)
     assert all(call.returned == 0 for call in ended.evidence.calls)
 
 

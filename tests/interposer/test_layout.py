@@ -23,6 +23,7 @@ STRUCTURES = {
     "evidence_rule": layout.EvidenceRule,
     "evidence_rules": layout.EvidenceRules,
     "evidence_process": layout.EvidenceProcess,
+    "evidence_fault": layout.EvidenceFault,
     "evidence_slot": layout.EvidenceSlot,
     "process_note": layout.ProcessNote,
     "evidence_header": layout.EvidenceHeader,

@@ -61,13 +61,6 @@ static struct evidence_site *site_for(struct evidence_slot *slot, const struct e
     return NULL;
 }
 
-static uint64_t thread_pointer(void)
-{
-    uint64_t pointer;
-    __asm__("movq %%fs:0, %0" : "=r"(pointer));
-    return pointer;
-}
-
 static void describe(struct evidence_call *call, const struct call_frame *frame, const struct stub *stub,
                      const struct watched_function *function)
 {

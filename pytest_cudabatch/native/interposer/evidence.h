@@ -204,6 +204,18 @@ enum evidence_capability {
     CAPABILITY_DLSYM = 4, /* by dlsym and dlvsym */
 };
 
+/* The first fatal signal that reached the interposer. The process may have handled and survived it. */
+struct evidence_fault {
+    struct evidence_entry entry;
+    int32_t signal;   /* 0: none */
+    int32_t code;     /* si_code: 0 or less for a signal that was sent, which has no place and no address */
+    uint64_t address; /* si_addr */
+    uint64_t offset;  /* of the instruction */
+    uint64_t thread;  /* as in a call */
+    uint16_t object;  /* that the instruction lies in; EVIDENCE_NO_OBJECT for none that is known */
+    uint16_t reserved[3];
+};
+
 struct evidence_slot {
     _Atomic uint32_t attached; /* pid of the process that the interposer records here; 0: not at work */
     _Atomic uint32_t lost;     /* what a full table or pool left out: above 0 the evidence is incomplete */
@@ -216,6 +228,7 @@ struct evidence_slot {
     struct evidence_site sites[EVIDENCE_SITES];
     struct evidence_journal batch;
     struct evidence_journal per_copy;
+    struct evidence_fault fault;
 };
 
 /* Bits of the header's `flags`. */

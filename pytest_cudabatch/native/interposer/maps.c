@@ -1,23 +1,13 @@
 /*
- * Reads /proc/self/maps in small pieces on the caller's stack, character by character, since a line may be
- * longer than any piece. A line: "7f10-7f20 r-xp 00001000 08:01 1234   /path".
+ * Reads /proc/self/maps in small pieces, character by character, since a line may be longer than any piece.
+ * A line: "7f10-7f20 r-xp 00001000 08:01 1234   /path".
  */
 #include "maps.h"
 
 #include "memory.h"
 #include "system_calls.h"
 
-enum { PIECE = 1024, PIECES_MAX = 65536 };
-
-enum field { START, END, PERMISSIONS, OFFSET, DEVICE, INODE, PATH };
-
-struct line {
-    enum field field;
-    uint64_t start, end, offset, device, inode;
-    bool readable, writable, executable;
-    size_t path_length;
-    char path[EVIDENCE_PATH]; /* a ring: a longer path overwrites its own beginning */
-};
+enum { PIECES_MAX = 65536 };
 
 /* The latest mapping of a file's beginning; an object's segments follow it in ascending order. */
 struct beginning {
@@ -29,7 +19,7 @@ static uint64_t hex_digit(char c)
     return (uint64_t)(c <= '9' ? c - '0' : (c | 0x20) - 'a' + 10);
 }
 
-static void take_number(struct line *line, uint64_t *number, char c, char separator, unsigned base)
+static void take_number(struct maps_line *line, uint64_t *number, char c, char separator, unsigned base)
 {
     if (c == separator)
         line->field++;
@@ -37,14 +27,14 @@ static void take_number(struct line *line, uint64_t *number, char c, char separa
         *number = *number * base + hex_digit(c);
 }
 
-static void take_path(struct line *line, char c)
+static void take_path(struct maps_line *line, char c)
 {
     if (c == ' ' && line->path_length == 0)
         return;
     line->path[line->path_length++ % EVIDENCE_PATH] = c;
 }
 
-static void take(struct line *line, char c)
+static void take(struct maps_line *line, char c)
 {
     switch (line->field) {
     case START: take_number(line, &line->start, c, '-', 16); break;
@@ -65,7 +55,7 @@ static void take(struct line *line, char c)
     }
 }
 
-static void copy_path(const struct line *line, char *to)
+static void copy_path(const struct maps_line *line, char *to)
 {
     size_t kept = line->path_length < EVIDENCE_PATH ? line->path_length : EVIDENCE_PATH;
     size_t from = line->path_length - kept;
@@ -74,7 +64,7 @@ static void copy_path(const struct line *line, char *to)
         to[i] = line->path[(from + i) % EVIDENCE_PATH];
 }
 
-static void describe(const struct line *line, const struct beginning *beginning, struct mapped_file *found)
+static void describe(const struct maps_line *line, const struct beginning *beginning, struct mapped_file *found)
 {
     bool same_file = line->inode != 0 && line->inode == beginning->inode && line->device == beginning->device;
     found->start = line->start;
@@ -87,7 +77,7 @@ static void describe(const struct line *line, const struct beginning *beginning,
 }
 
 /* Judges a complete line; true when it holds the address. */
-static bool finish(const struct line *line, struct beginning *beginning, uint64_t address,
+static bool finish(const struct maps_line *line, struct beginning *beginning, uint64_t address,
                    struct mapped_file *found)
 {
     if (line->inode != 0 && line->offset == 0 && line->readable)
@@ -98,26 +88,30 @@ static bool finish(const struct line *line, struct beginning *beginning, uint64_
     return true;
 }
 
-bool maps_find(uint64_t address, struct mapped_file *found)
+static void begin_line(struct maps_line *line)
+{
+    memset(line, 0, sizeof *line); /* START is 0 */
+}
+
+bool maps_find(uint64_t address, struct mapped_file *found, struct maps_reading *reading)
 {
     int descriptor = system_open("/proc/self/maps", O_RDONLY);
     if (descriptor < 0)
         return false;
-    struct line line = {.field = START};
     struct beginning beginning = {0};
     bool done = false;
-    char piece[PIECE];
+    begin_line(&reading->line);
     for (int pieces = 0; pieces < PIECES_MAX && !done; pieces++) {
-        long size = system_read(descriptor, piece, sizeof piece);
+        long size = system_read(descriptor, reading->piece, sizeof reading->piece);
         if (size <= 0)
             break;
         for (long i = 0; i < size && !done; i++) {
-            if (piece[i] != '\n') {
-                take(&line, piece[i]);
+            if (reading->piece[i] != '\n') {
+                take(&reading->line, reading->piece[i]);
                 continue;
             }
-            done = finish(&line, &beginning, address, found);
-            line = (struct line){.field = START};
+            done = finish(&reading->line, &beginning, address, found);
+            begin_line(&reading->line);
         }
     }
     system_close(descriptor);

@@ -29,7 +29,7 @@ static uint16_t cached(uint64_t address)
 static void describe(const struct mapped_file *file, struct evidence_object *object, struct elf_image *image)
 {
     struct elf_symbols symbols;
-    *object = (struct evidence_object){0};
+    memset(object, 0, sizeof *object);
     memcpy(object->path, file->path, sizeof object->path);
     if (file->header == 0 || !elf_image_read(file->header, file->header_end, image)) {
         *image = (struct elf_image){.start = file->start, .end = file->end};
@@ -42,23 +42,26 @@ static void describe(const struct mapped_file *file, struct evidence_object *obj
         text_copy(object->soname, sizeof object->soname, symbols.soname);
 }
 
-uint16_t object_at(uint64_t address)
+uint16_t object_find(uint64_t address, struct object_search *search)
 {
     uint16_t known = cached(address);
     if (known != EVIDENCE_NO_OBJECT)
         return known;
-    struct mapped_file file;
-    struct evidence_object object;
-    struct elf_image image;
-    if (!maps_find(address, &file))
+    if (!maps_find(address, &search->file, &search->reading))
         return EVIDENCE_NO_OBJECT;
-    describe(&file, &object, &image);
-    int index = tables_add(OBJECTS, &object.entry);
+    describe(&search->file, &search->object, &search->image);
+    int index = tables_add(OBJECTS, &search->object.entry);
     if (index == TABLE_FULL)
         return EVIDENCE_NO_OBJECT;
-    atomic_store_explicit(&ranges[index].start, image.start, memory_order_relaxed);
-    atomic_store_explicit(&ranges[index].end, image.end, memory_order_release);
+    atomic_store_explicit(&ranges[index].start, search->image.start, memory_order_relaxed);
+    atomic_store_explicit(&ranges[index].end, search->image.end, memory_order_release);
     return (uint16_t)index;
+}
+
+uint16_t object_at(uint64_t address)
+{
+    struct object_search search;
+    return object_find(address, &search);
 }
 
 uint64_t object_offset(uint16_t object, uint64_t address)
@@ -83,9 +86,10 @@ uint32_t object_runtime_major(uint16_t object)
 uint64_t object_symbol(uint64_t within, const char *name)
 {
     struct mapped_file file;
+    struct maps_reading reading;
     struct elf_image image;
     struct elf_symbols symbols;
-    if (!maps_find(within, &file) || file.header == 0 || !elf_image_read(file.header, file.header_end, &image) ||
+    if (!maps_find(within, &file, &reading) || file.header == 0 || !elf_image_read(file.header, file.header_end, &image) ||
         image.dynamic == NULL || !elf_symbols_read(image.dynamic, image.base, &symbols))
         return 0;
     const Elf64_Sym *symbol = elf_find(&symbols, name);

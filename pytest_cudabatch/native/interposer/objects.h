@@ -8,9 +8,24 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "elf_image.h"
+#include "evidence.h"
+#include "maps.h"
+
 /* Index in the table of objects, or EVIDENCE_NO_OBJECT where the address is not mapped or the table is full.
  * The first address in an object costs reading /proc/self/maps, further ones some comparisons. */
 uint16_t object_at(uint64_t address);
+
+/* Room for a search: some 3 KB, more than the stack of a signal handler may have. */
+struct object_search {
+    struct maps_reading reading;
+    struct mapped_file file;
+    struct evidence_object object;
+    struct elf_image image;
+};
+
+/* The same as object_at with the room that it needs. */
+uint16_t object_find(uint64_t address, struct object_search *search);
 
 /* The address as the object's own file counts it; unchanged without an object. */
 uint64_t object_offset(uint16_t object, uint64_t address);

@@ -53,7 +53,8 @@ static void record(const struct place *place, uint64_t real, enum evidence_via v
 static bool store(uint64_t *address, uint64_t word)
 {
     struct mapped_file mapping;
-    if (!maps_find((uint64_t)address, &mapping) || (mapping.executable && !mapping.writable))
+    struct maps_reading reading;
+    if (!maps_find((uint64_t)address, &mapping, &reading) || (mapping.executable && !mapping.writable))
         return false; /* a page of code must not lose its rights, not even for a moment */
     long page = (long)((uint64_t)address / PAGE * PAGE);
     if (!mapping.writable &&

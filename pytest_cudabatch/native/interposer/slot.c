@@ -4,6 +4,7 @@
 #include <linux/mman.h>
 #include <sys/stat.h>
 
+#include "faults.h"
 #include "memory.h"
 #include "processes.h"
 #include "system_calls.h"
@@ -145,6 +146,7 @@ static struct slot_lease begin(uint64_t claim)
     atomic_thread_fence(memory_order_seq_cst);
     tables_copy_to(slot);
     atomic_store(&slot->attached, (uint32_t)claim);
+    faults_watch();
     return (struct slot_lease){slot, claim};
 }
 

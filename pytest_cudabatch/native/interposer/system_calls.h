@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -61,6 +62,20 @@ static inline void system_close(int descriptor)
 static inline uint32_t system_getpid(void)
 {
     return (uint32_t)system_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
+}
+
+/* A signal's action as the kernel takes it; libc's struct sigaction is another one. */
+struct kernel_action {
+    void (*handler)(int number, siginfo_t *information, void *context);
+    unsigned long flags;
+    void (*restorer)(void); /* absent on architectures without SA_RESTORER */
+    uint64_t mask;
+};
+
+/* As sigaction(2); either pointer may be NULL. */
+static inline long system_signal_action(int number, const struct kernel_action *to, struct kernel_action *from)
+{
+    return system_call(SYS_rt_sigaction, number, (long)to, (long)from, sizeof to->mask, 0, 0);
 }
 
 /* Waits so long, however many signals arrive meanwhile. */

@@ -1,0 +1,18 @@
+/*
+ * What a fatal signal says about its cause, kept in the slot: evidence of a crash that needs no debugger.
+ *
+ * A handler by raw sigaction notes the fault, puts back the action that was there before and returns; then the
+ * same fault happens again, for the program's own handler, a traceback or a core file. What the program sees
+ * is the same but for the question which handler is installed. A handler that the program installs later
+ * replaces ours, and the fault stays unknown.
+ */
+#ifndef CUDABATCH_FAULTS_H
+#define CUDABATCH_FAULTS_H
+
+/* Installs the handler for each fatal signal that is not ignored; once installed, for a forked child too. */
+void faults_watch(void);
+
+/* In faults_x86_64.S: returns from the handler, as the kernel wants it on x86-64. */
+void fault_handler_return(void);
+
+#endif

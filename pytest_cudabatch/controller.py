@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_cudabatch.cells import ImportGuard
+from pytest_cudabatch.cells import ImportGuard, die_with_parent
 from pytest_cudabatch.command_line import inherited_arguments
 from pytest_cudabatch.discovery import find_pairings
 from pytest_cudabatch.errors import UsageError
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["Controller", "Worker", "take_part"]
 
 WORKER_INPUT = "cudabatch"
+CONTROLLER = "cudabatch_controller"
 
 
 def take_part(config: pytest.Config) -> None:
@@ -44,6 +45,9 @@ def take_part(config: pytest.Config) -> None:
     """
     worker_input: dict[str, Any] | None = getattr(config, "workerinput", None)
     if worker_input is not None:
+        if os.getppid() == worker_input[CONTROLLER]:
+            # xdist's own worker learns of a killed controller, but ends only when its test is done.
+            die_with_parent(os.getppid())
         run = Run.from_json(json.loads(worker_input[WORKER_INPUT]))
         part: Worker = Worker(config, run)
     else:
@@ -182,6 +186,7 @@ class Controller(Worker):
     def pytest_configure_node(self, node: WorkerController) -> None:
         """Hand the run to an xdist worker, so that all collect the same cells."""
         node.workerinput[WORKER_INPUT] = json.dumps(self.run.to_json())
+        node.workerinput[CONTROLLER] = os.getpid()
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -11,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_cudabatch.cells import Environment, Json, Outcome, Stop, Zygote
+from pytest_cudabatch.cells import Environment, Json, Outcome, RunDirectory, Stop, Zygote
 from pytest_cudabatch.errors import CellError
 from pytest_cudabatch.finding_codes import Code
 from pytest_cudabatch.interposer import Evidence, EvidenceFile, environment
@@ -85,7 +84,7 @@ class CellRunner:
     def __init__(self, config: pytest.Config, run: Run) -> None:
         self._config = config
         self._run = run
-        self._directory = tempfile.TemporaryDirectory(prefix="cudabatch-", ignore_cleanup_errors=True)
+        self._directory: RunDirectory | None = None
         self._hosts: dict[str, CellHost] = {}
         self._project_files: tuple[str, ...] = ()
         self._limits: dict[str, float] = {}
@@ -113,7 +112,8 @@ class CellRunner:
 
     def _host(self, name: str, plain: Callable[[], Environment]) -> CellHost:
         if name not in self._hosts:
-            self._hosts[name] = CellHost(plain(), Path(self._directory.name), self._run)
+            self._directory = self._directory or RunDirectory()
+            self._hosts[name] = CellHost(plain(), self._directory.path, self._run)
         return self._hosts[name]
 
     def _suite_environment(self) -> Environment:
@@ -216,7 +216,8 @@ class CellRunner:
         for host in self._hosts.values():
             host.close()
         self._hosts.clear()
-        self._directory.cleanup()
+        if self._directory is not None:
+            self._directory.close()
 
 
 def _end_session(session: pytest.Session, stop: Stop) -> None:

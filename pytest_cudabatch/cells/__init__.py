@@ -1,6 +1,7 @@
 """Tests in processes of their own: a zygote per environment, a fork per test, and the proof of its end."""
 
 from pytest_cudabatch.cells.cell import CellRefusedError
+from pytest_cudabatch.cells.directory import RunDirectory
 from pytest_cudabatch.cells.importing import ImportGuard
 from pytest_cudabatch.cells.launch import Environment
 from pytest_cudabatch.cells.outcome import (
@@ -15,6 +16,7 @@ from pytest_cudabatch.cells.outcome import (
     Stop,
 )
 from pytest_cudabatch.cells.payload import PAYLOAD
+from pytest_cudabatch.cells.processes import die_with_parent
 from pytest_cudabatch.cells.protocol import Json, Phase
 from pytest_cudabatch.cells.reports import complete_reports, failure_representation
 from pytest_cudabatch.cells.supervisor import Zygote
@@ -34,8 +36,10 @@ __all__ = [
     "Outcome",
     "Phase",
     "RecordedWarning",
+    "RunDirectory",
     "Stop",
     "Zygote",
     "complete_reports",
+    "die_with_parent",
     "failure_representation",
 ]

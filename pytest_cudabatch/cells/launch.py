@@ -8,17 +8,20 @@ import signal
 import socket
 import subprocess
 import sys
+import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pytest_cudabatch.cells import processes
 from pytest_cudabatch.cells.files import clip, unlinked_file
 from pytest_cudabatch.cells.outcome import CollectedItem, CollectedMarker, CollectionError
 from pytest_cudabatch.cells.protocol import (
     VERSION,
     ZYGOTE_FD,
+    ZYGOTE_ID,
     Json,
     Packet,
     ProtocolError,
@@ -67,6 +70,7 @@ class RunningZygote:
 
     def __init__(self, environment: Environment, start_limit: float) -> None:
         self._environment = environment
+        self._id = uuid.uuid4().hex
         with ExitStack() as resources:
             self._log = unlinked_file(resources)
             self._conversation = self._launch(resources)
@@ -89,7 +93,7 @@ class RunningZygote:
             self._process = subprocess.Popen(  # noqa: S603
                 _command(self._environment),
                 cwd=self._environment.directory,
-                env=_variables(self._environment, theirs.fileno()),
+                env=_variables(self._environment, theirs.fileno(), self._id),
                 pass_fds=(theirs.fileno(),),
                 stdin=subprocess.DEVNULL,
                 stdout=self._log,
@@ -106,6 +110,9 @@ class RunningZygote:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait(_END_LIMIT)
+        if self._process.returncode != 0:
+            # It could not clear up. Its child has died with it, but whatever that one started has not.
+            processes.kill_all_with(ZYGOTE_ID, self._id)
 
     def _greet(self, limit: float) -> tuple[dict[str, CollectedItem], tuple[CollectionError, ...]]:
         given = os.environ | dict(self._environment.variables)
@@ -168,12 +175,13 @@ def _command(environment: Environment) -> list[str]:
     ]
 
 
-def _variables(environment: Environment, zygote_end: int) -> dict[str, str]:
+def _variables(environment: Environment, zygote_end: int, zygote_id: str) -> dict[str, str]:
     return {
         **os.environ,
         **environment.variables,
         **dict.fromkeys(_ONE_THREAD, "1"),
         ZYGOTE_FD: str(zygote_end),
+        ZYGOTE_ID: zygote_id,
     }
 
 

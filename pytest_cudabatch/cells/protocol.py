@@ -24,6 +24,7 @@ __all__ = [
     "STACKS_SIGNAL",
     "VERSION",
     "ZYGOTE_FD",
+    "ZYGOTE_ID",
     "Json",
     "Packet",
     "Phase",
@@ -47,6 +48,9 @@ VERSION = 2
 
 ZYGOTE_FD = "CUDABATCH_ZYGOTE_FD"
 """The environment variable that tells a zygote the number of its end of the socket."""
+
+ZYGOTE_ID = "CUDABATCH_ZYGOTE_ID"
+"""The environment variable by which all that a zygote ever started is found when it is lost."""
 
 STACKS_SIGNAL = signal.SIGUSR1
 """Makes a child write the Python stacks of all its threads; the handler is faulthandler's, in C, and needs

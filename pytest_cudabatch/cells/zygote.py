@@ -10,6 +10,7 @@ from __future__ import annotations
 import gc
 import json
 import os
+import select
 import socket
 import sys
 import tempfile
@@ -35,7 +36,15 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     conversation.set_inheritable(False)
     # Nobody here watches the socket while modules are imported.
     processes.die_with_parent()
+    if _has_hung_up(conversation):
+        os._exit(os.EX_UNAVAILABLE)  # the supervisor ended before it was this process's to watch
     early_config.pluginmanager.register(_Plugin(conversation))
+
+
+def _has_hung_up(conversation: socket.socket) -> bool:
+    poll = select.poll()
+    poll.register(conversation, 0)  # whatever is asked for, the other side's end is told
+    return bool(poll.poll(0))
 
 
 class _Plugin:

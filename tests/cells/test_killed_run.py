@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import random
-import signal
 import subprocess
 import sys
 import tempfile
@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_cudabatch.cells import RunDirectory, Zygote
+from pytest_cudabatch.cells import RunDirectory
 from pytest_cudabatch.errors import CellError
 
 from .projects import PLENTY, Watched, processes_with, write_project, zygote_of
@@ -72,10 +72,8 @@ def kill_after(seconds: float, project: Path, temporary: Path, *options: str) ->
         start_new_session=True,
     )
     with controller:
-        try:
+        with contextlib.suppress(subprocess.TimeoutExpired):
             controller.wait(seconds)
-        except subprocess.TimeoutExpired:
-            pass
         alive = controller.poll() is None
         controller.kill()
         controller.wait(PLENTY)

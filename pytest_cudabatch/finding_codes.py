@@ -24,6 +24,7 @@ class Code(enum.Enum):
     ATTRIBUTES = "attributes"
     GUARD_OVERRUN = "guard-overrun"
     WRONG_BYTES = "wrong-bytes"
+    DRIVER_FAULT = "driver-fault"
     CRASH = "crash"
     HANG = "hang"
     SILENT_EXIT = "silent-exit"

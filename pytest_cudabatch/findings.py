@@ -9,16 +9,21 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_cudabatch.abi import BatchAbi
 from pytest_cudabatch.finding_codes import Code
+from pytest_cudabatch.finding_hints import HINTS
+from pytest_cudabatch.places import Place, place_of
 
 if TYPE_CHECKING:
     from pytest_cudabatch.cells import Outcome
-    from pytest_cudabatch.interposer import Call, Evidence, VersionQuery
+    from pytest_cudabatch.interposer import Binding, Call, Evidence, Location, Lookup, VersionQuery
 
 __all__ = [
     "HINTS",
     "Code",
+    "Control",
     "Finding",
     "Place",
+    "decisions",
+    "driver_fault",
     "environment",
     "failed_import",
     "lost_context",
@@ -29,89 +34,16 @@ __all__ = [
     "wrong_abi",
 ]
 
-HINTS = {
-    Code.WRONG_ABI: (
-        "choose the parameter list by the library that owns the function, not by the version of the driver "
-        "or the build: ask cuGetProcAddress for cuMemcpyBatchAsync at 12080 and call it with 9 parameters, "
-        "or take function and cudaRuntimeGetVersion from one and the same libcudart "
-        "(cudabatch_dispatch.h does both)"
-    ),
-    Code.SPLIT_OWNER: (
-        "take the version and the function from one and the same library: dlopen(RTLD_NOLOAD) of a libcudart "
-        "and dlsym with that handle for both, or cuGetProcAddress with an explicit version; dlsym with "
-        "RTLD_DEFAULT finds whichever runtime came first (cudabatch_dispatch.h does both)"
-    ),
-    Code.LOOKUP_UNCHECKED: (
-        "check the look-up's code and that the pointer is not NULL, and copy one by one where either fails"
-    ),
-    Code.NO_DRIVER_GUARD: (
-        "copy one by one where the driver is older than 12.8 or does not tell its version; the batch call "
-        "then returns 36 or 35"
-    ),
-    Code.SILENT_FALLBACK: (
-        "find out why the function was not used (the look-up, its result, the call's return code), or let "
-        "expected_path announce the fallback on this pairing"
-    ),
-    Code.UNCHECKED_RETURN: "check every single copy's return code, and return the first that is not 0",
-    Code.MASKED_ERROR: (
-        "fall back only where the batch call is not available (36, 801); an invalid value (1) is the "
-        "caller's mistake and must reach it"
-    ),
-    Code.ERROR_LEFT_BEHIND: (
-        "read cudaGetLastError after an error that was handled; else the next launch check finds it"
-    ),
-    Code.LEGACY_STREAM: "the batch call rejects streams 0 and 0x1: copy one by one on them",
-    Code.BAD_ADDRESS: "check the descriptor's addresses and sizes against the allocations",
-    Code.ZERO_SIZE: "leave entries of no bytes out; the batch call rejects the whole batch for one of them",
-    Code.ATTRIBUTES: (
-        "attrs and attrsIdxs have numAttrs entries; the first index is 0, they rise, the last is below count"
-    ),
-    Code.GUARD_OVERRUN: "bytes were written that belong to no descriptor: check offsets and sizes",
-    Code.WRONG_BYTES: "compare the order of sources and destinations, and that the source lives long enough",
-    Code.CRASH: "rerun the cell under a debugger, or look at the output's stack",
-    Code.HANG: "the stacks of all threads are in the output; --cuda-timeout sets the deadline",
-    Code.SILENT_EXIT: "look for an exit() or _exit() in the code under test or in a library that it loads",
-    Code.IMPORT_ERROR: "load it by hand in the same environment",
-    Code.MISSING_SYMBOL: "a runtime or driver older than the one that it was built for lacks the symbol",
-    Code.LEAKED_STATE: (
-        "initialise CUDA in tests and fixtures only: no test module, conftest or plugin may touch it when it "
-        "is imported"
-    ),
-    Code.NO_GPU: "give the process a device: CUDA_VISIBLE_DEVICES, the container's GPU flag, the driver",
-    Code.DRIVER_TOO_OLD: "a 13.x runtime needs a driver that reports 13.0 or newer (release 580)",
-    Code.NO_EVIDENCE: (
-        "the dynamic loader must honour LD_AUDIT: x86-64, and no static, musl or setuid interpreter"
-    ),
-}
-"""What to do about each finding; one sentence for all cells that share a cause."""
+MOST_DECISIONS = 12
+"""How many sentences of ``decided_by`` a finding has; a program that looks up hundreds of times is cut."""
 
 
 @dataclass(frozen=True)
-class Place:
-    """A spot in a loaded object: the file and its directory, and the offset in bytes from its base.
+class Control:
+    """The matched control of a crash: the same cell with no batch call made; ``right`` of ``runs`` passed."""
 
-    The directories above are the host's own and say nothing; reports leave them out.
-    """
-
-    file: str
-    offset: int
-
-    @property
-    def name(self) -> str:
-        """The file's base name, the same on every host."""
-        return PurePath(self.file).name
-
-    def __str__(self) -> str:
-        return f"{self.name}+{self.offset:#x}"
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the report's form."""
-        return {"file": self.file, "offset": self.offset}
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any] | None) -> Place | None:
-        """Read the report's form back; None stays None."""
-        return None if data is None else cls(str(data["file"]), int(data["offset"]))
+    runs: int
+    right: int
 
 
 @dataclass(frozen=True)
@@ -119,6 +51,8 @@ class Finding:
     """What went wrong, who called whom, and what to do about it.
 
     ``given`` and ``taken`` are numbers of parameters: those of the caller's call, those of the callee.
+    ``decided_by`` says in a sentence each what the caller's choice was made from, as far as it was seen.
+    ``fault`` is the instruction that failed, ``control`` what the matched control came to.
     """
 
     code: Code
@@ -128,6 +62,9 @@ class Finding:
     callee: Place | None = None
     given: int | None = None
     taken: int | None = None
+    decided_by: tuple[str, ...] = ()
+    fault: Place | None = None
+    control: Control | None = None
 
     @property
     def hint(self) -> str:
@@ -152,13 +89,20 @@ class Finding:
             "callee": self.callee.to_json() if self.callee else None,
             "given": self.given,
             "taken": self.taken,
+            "decided_by": list(self.decided_by),
+            "fault": self.fault.to_json() if self.fault else None,
+            "control": dict(vars(self.control)) if self.control else None,
         }
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any] | None) -> Finding | None:
-        """Read the report's form back; None stays None. Raises ValueError for an unknown code."""
+        """Read the report's form back, also that of a version without the later keys; None stays None.
+
+        Raises ValueError for an unknown code.
+        """
         if data is None:
             return None
+        control = data.get("control")
         return cls(
             code=Code(data["code"]),
             summary=str(data["summary"]),
@@ -167,14 +111,17 @@ class Finding:
             callee=Place.from_json(data["callee"]),
             given=data["given"],
             taken=data["taken"],
+            decided_by=tuple(data.get("decided_by", ())),
+            fault=Place.from_json(data.get("fault")),
+            control=Control(**control) if control else None,
         )
 
 
-def wrong_abi(call: Call) -> Finding:
+def wrong_abi(call: Call, evidence: Evidence) -> Finding:
     """Say that ``call`` passed a parameter list that its callee does not have."""
     assert call.given is not None  # both are known: that is what makes the call a mismatch
     assert call.taken is not None
-    caller, callee = _place(call.caller), _place(call.callee)
+    caller, callee = place_of(call.caller, returned_to=True), place_of(call.callee)
     returned = "did not return" if call.returned is None else f"returned {call.returned}"
     return Finding(
         code=Code.WRONG_ABI,
@@ -187,20 +134,20 @@ def wrong_abi(call: Call) -> Finding:
         callee=callee,
         given=call.given,
         taken=call.taken,
+        decided_by=decisions(evidence, call),
     )
 
 
-def split_owner(call: Call, query: VersionQuery) -> Finding:
+def split_owner(call: Call, query: VersionQuery, evidence: Evidence) -> Finding:
     """Say that the parameters of ``call`` follow a version that another library than the callee told."""
     assert query.version is not None  # a version was told: that is what decided the call
-    wrong = wrong_abi(call)
-    callee = _place(call.callee)
+    wrong = wrong_abi(call, evidence)
     return replace(
         wrong,
         code=Code.SPLIT_OWNER,
         summary=(
             f"the version was asked of {_name(query.owner_file)} ({query.version}), but {call.function} is "
-            f"that of {callee.name}: {wrong.summary}"
+            f"that of {_name(call.callee.file)}: {wrong.summary}"
         ),
     )
 
@@ -211,13 +158,33 @@ def silent_fallback(announced: str, evidence: Evidence) -> Finding:
         Code.SILENT_FALLBACK,
         f"path {announced} was announced, but the bytes went by path {evidence.path.value} "
         f"({evidence.batch_count} batch calls, {evidence.per_copy_count} per-copy calls)",
+        decided_by=decisions(evidence),
     )
 
 
 def unannounced_end(code: Code, outcome: Outcome, evidence: Evidence) -> Finding:
     """Say how the cell's process ended without announcing it, and inside which call; ``code`` says why."""
-    last = evidence.last_call
-    return Finding(code, f"{outcome.describe()}{_inside(last)}", **_call_places(last))
+    last, fault = evidence.last_call, evidence.fault
+    return Finding(
+        code,
+        f"{outcome.describe()}{_inside(last)}",
+        **_call_places(last),
+        decided_by=decisions(evidence, last) if last else (),
+        fault=place_of(fault.place) if fault and fault.place else None,
+    )
+
+
+def driver_fault(crashed: Finding, control: Control) -> Finding:
+    """Say that the driver failed on a batch that was right, by what its matched control came to."""
+    return replace(
+        crashed,
+        code=Code.DRIVER_FAULT,
+        summary=(
+            f"the driver failed on a valid batch: {crashed.summary}; with single copies in its place the "
+            f"same cell was right in {control.right} of {control.runs} runs"
+        ),
+        control=control,
+    )
 
 
 def failed_import(implementation: str, reason: str) -> Finding:
@@ -252,18 +219,70 @@ def no_evidence() -> Finding:
     )
 
 
-def _place(location: Any) -> Place:
-    return Place("/".join(PurePath(location.file).parts[-2:]), location.offset)
-
-
 def _name(file: str) -> str:
     return PurePath(file).name
+
+
+def decisions(evidence: Evidence, call: Call | None = None) -> tuple[str, ...]:
+    """Say what the caller of ``call``, or all of the code under test, chose its batch function from.
+
+    One sentence for each version query, look-up and binding that was seen; what was asked twice is told
+    once.
+    """
+    caller = call.caller.file if call else None
+    queries = [
+        _told(query)
+        for query in evidence.version_queries
+        if query.under_test and _by(caller, query.caller.file)
+    ]
+    lookups = [_found(each) for each in evidence.batch_lookups() if _by(caller, each.caller.file)]
+    bindings = [_bound(each) for each in evidence.batch_bindings() if _by(caller, each.caller)]
+    told = list(dict.fromkeys((*queries, *lookups, *bindings)))
+    if call and call.given != call.taken and not queries:
+        told.append(
+            f"no version query by {_name(call.caller.file)} was seen: its parameter list is fixed, or "
+            "follows from a runtime that is linked into it"
+        )
+    return tuple(told[:MOST_DECISIONS])
+
+
+def _by(wanted: str | None, caller: str) -> bool:
+    return wanted is None or wanted == caller
+
+
+def _told(query: VersionQuery) -> str:
+    answer = f"code {query.code}" if query.version is None else str(query.version)
+    injected = " (injected)" if query.injected else ""
+    return (
+        f"{query.function} of {_name(query.owner_file)} answered {answer}{injected} to {_spot(query.caller)}"
+    )
+
+
+def _found(lookup: Lookup) -> str:
+    version = f" at {lookup.version}" if lookup.version else ""
+    injected = " (injected)" if lookup.injected else ""
+    found = lookup.found
+    if lookup.code is None:
+        return f"{lookup.function} of {lookup.name}{version} did not return to {_spot(lookup.caller)}"
+    answer = f"nothing (code {lookup.code})" if found is None else f"{found.symbol} of {_name(found.file)}"
+    return f"{lookup.function} of {lookup.name}{version} gave {answer}{injected} to {_spot(lookup.caller)}"
+
+
+def _bound(binding: Binding) -> str:
+    if binding.injected:
+        return f"dlsym of {binding.function} gave nothing (injected) to {_name(binding.caller)}"
+    by = "dlsym" if binding.via == "dlsym" else f"the dynamic linker ({binding.via})"
+    return f"{by} gave {binding.function} of {_name(binding.callee.file)} to {_name(binding.caller)}"
+
+
+def _spot(location: Location) -> str:
+    return f"{_name(location.file)}+{location.offset:#x}"
 
 
 def _inside(call: Call | None) -> str:
     if call is None:
         return ""
-    return f", inside {call.function} of {_place(call.callee).name} called by {_place(call.caller)}"
+    return f", inside {call.function} of {_name(call.callee.file)} called by {_spot(call.caller)}"
 
 
 def _call_places(call: Call | None) -> dict[str, Any]:
@@ -271,8 +290,8 @@ def _call_places(call: Call | None) -> dict[str, Any]:
         return {}
     return {
         "function": call.function,
-        "caller": _place(call.caller),
-        "callee": _place(call.callee),
+        "caller": place_of(call.caller, returned_to=True),
+        "callee": place_of(call.callee),
         "given": call.given,
         "taken": call.taken,
     }

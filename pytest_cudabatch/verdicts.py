@@ -96,8 +96,8 @@ def _wrong_call(evidence: Evidence) -> Finding | None:
     for query in evidence.version_queries:
         elsewhere = query.caller.file == call.caller.file and query.owner_file != call.callee.file
         if elsewhere and query.parameters == call.given:
-            return findings.split_owner(call, query)
-    return findings.wrong_abi(call)
+            return findings.split_owner(call, query, evidence)
+    return findings.wrong_abi(call, evidence)
 
 
 def _called_nothing(evidence: Evidence) -> bool:

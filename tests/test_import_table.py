@@ -13,12 +13,13 @@ import pytest_cudabatch
 PACKAGE = Path(pytest_cudabatch.__file__).parent
 NAME = PACKAGE.name
 
-LEAVES = frozenset({"abi", "errors", "finding_codes", "native"})
+LEAVES = frozenset({"abi", "errors", "finding_codes", "finding_hints", "native"})
 DIRECT = {
     "abi": {"errors"},
     "errors": set(),
     "native": {"errors"},
     "finding_codes": set(),
+    "finding_hints": {"finding_codes"},
     "runtimes": set(),
     "pairings": {"runtimes"},
     "cells": set(),
@@ -27,7 +28,8 @@ DIRECT = {
     "copies": {"cuda"},
     "contract": {"cuda", "pairings"},
     "implementations": {"copies"},
-    "findings": {"cells", "interposer", "pairings"},
+    "places": {"interposer", "runtimes"},
+    "findings": {"cells", "interposer", "pairings", "places"},
     "verdicts": {"cells", "interposer", "pairings", "findings"},
     "reports": {"verdicts", "findings"},
     "fixtures": {"contract", "implementations", "interposer", "pairings"},

@@ -285,15 +285,26 @@ class Evidence:
         """Return the batch calls of the code under test, in order, as far as they are kept in full."""
         return tuple(call for call in self.calls if call.under_test and call.is_batch)
 
-    def refused_lookups(self) -> tuple[Lookup, ...]:
-        """Return the look-ups of a batch function by the code under test that failed or gave NULL."""
+    def batch_lookups(self) -> tuple[Lookup, ...]:
+        """Return the look-ups of a batch function by the code under test."""
         return tuple(
             lookup
             for lookup in self.lookups
-            if lookup.found is None
-            and lookup.code is not None
-            and _BATCH.fullmatch(lookup.name)
-            and _is_under_test(lookup.caller.file)
+            if _BATCH.fullmatch(lookup.name) and _is_under_test(lookup.caller.file)
+        )
+
+    def refused_lookups(self) -> tuple[Lookup, ...]:
+        """Return those of them that failed or gave NULL."""
+        return tuple(
+            lookup for lookup in self.batch_lookups() if lookup.found is None and lookup.code is not None
+        )
+
+    def batch_bindings(self) -> tuple[Binding, ...]:
+        """Return the bindings of a batch function for the code under test, by the dynamic linker or dlsym."""
+        return tuple(
+            binding
+            for binding in self.bindings
+            if _BATCH.fullmatch(binding.function) and _is_under_test(binding.caller)
         )
 
     @property

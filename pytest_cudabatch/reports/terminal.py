@@ -162,6 +162,7 @@ class Summary:
         how = f"{first.verdict.value}, {first.signal}" if first.signal else first.verdict.value
         yield f"{finding.code.value}: {how} in {_count(cells, 'cell')}"
         yield f"  {finding.summary}"
+        yield from _details(finding)
         pairings = [cell.identity.pairing.id for cell in cells if cell.identity.pairing]
         if pairings:
             yield f"  pairings: {_listed(pairings)}"
@@ -185,6 +186,16 @@ class Summary:
             cell.identity.pairing and cell.identity.pairing.platform == "device" for cell in self.cells
         ):
             yield "device cells: 0 (nothing here ran on a GPU)"
+
+
+def _details(finding: Finding) -> Iterator[str]:
+    """Say where, and what the choice was made from."""
+    places = {"called by": finding.caller, "callee": finding.callee, "failed at": finding.fault}
+    for word, place in places.items():
+        if place is not None:
+            yield f"  {word}: {place.describe()}"
+    for sentence in finding.decided_by:
+        yield f"  decided by: {sentence}"
 
 
 def _usual_path(cells: Sequence[Cell]) -> str:

@@ -48,6 +48,14 @@ def matrix(session: nox.Session) -> None:
     session.run("pytest", "--cuda-matrix", "--cuda-suite-only", *session.posargs)
 
 
+@nox.session(python="3.12")
+def shipped(session: nox.Session) -> None:
+    """Shipped builds with unmodified torch on simulated CUDA; fetches several gigabytes of wheels."""
+    session.install(".", "torch==2.11.0", "sglang-kernel==0.4.4")
+    session.install("--no-deps", "vllm==0.26.0")
+    session.run("python", "bench/shipped.py", "--platform", "simulated", "--out", session.create_tmp())
+
+
 @nox.session
 def bench(session: nox.Session) -> None:
     """Benchmarks; each prints ratios from one run."""

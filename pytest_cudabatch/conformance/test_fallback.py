@@ -78,7 +78,12 @@ def test_the_announced_path_is_taken(
 @pytest.mark.cuda_cell(kind="F22", finding="unchecked-return")
 @pytest.mark.parametrize("failing", [1, 3, 8])
 def test_an_error_of_a_single_copy_is_returned(
-    batch_copy: BatchCopy, copy_plan: PlanMaker, cuda_stream: int, cuda_inject: Injector, failing: int
+    batch_copy: BatchCopy,
+    copy_plan: PlanMaker,
+    cuda_stream: int,
+    cuda_inject: Injector,
+    cuda_finding: Blame,
+    failing: int,
 ) -> None:
     """The fallback loop looks at every return code: the first, one in the middle, and the last."""
     answer_batches_with(cuda_inject, NOT_SUPPORTED)
@@ -86,6 +91,8 @@ def test_an_error_of_a_single_copy_is_returned(
 
     code = batch_copy(copy_plan("h2d", "uniform", 8), cuda_stream, announce=("fallback",))
 
+    with cuda_finding("no-driver-guard"):
+        assert code != NOT_SUPPORTED, "the batch call's answer was returned; no copy was made one by one"
     assert code == INVALID_VALUE
 
 

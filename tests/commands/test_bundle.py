@@ -342,3 +342,29 @@ def test_a_real_bundle_for_python_3_12(tmp_path: Path, monkeypatch: pytest.Monke
     contents = json.loads((tmp_path / "bundle" / "bundle.json").read_text())
     assert [runtime["release"] for runtime in contents["runtimes"]] == releases
     assert contents["bytes"] < 45_000_000
+
+
+def test_packages_under_test_are_installed_without_their_needs(links: Path, tmp_path: Path) -> None:
+    make_wheel(
+        links,
+        "shared_by_the_host",
+        "2.0",
+        {"shared_by_the_host.py": b"WHERE = 'package'\n"},
+        requires=["torch"],
+    )
+    directory = tmp_path / "bundle"
+    assert bundle(directory, links, "--package", "shared-by-the-host==2.0", "--zero-device-code") == 0
+    contents = json.loads((directory / "bundle.json").read_text())
+    (name,) = contents["packages"]
+    assert contents["packages"][name] == {
+        "sha256": hashlib.sha256((directory / "packages" / name).read_bytes()).hexdigest(),
+        "device_code": False,
+    }
+    assert ran(directory)[3] == "package"
+
+
+def test_a_package_that_names_no_release_is_refused(
+    links: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert bundle(tmp_path / "bundle", links, "--package", "vllm") == 4
+    assert "--package: 'vllm' does not name a release" in capsys.readouterr().err

@@ -6,6 +6,7 @@ import batch
 import batch_3d
 import capture
 import contexts
+import frameworks
 import memory
 import processes
 import streams
@@ -13,7 +14,17 @@ import versions
 from simulated import main
 
 # Imported for the scenarios they register.
-__all__ = ["batch", "batch_3d", "capture", "contexts", "memory", "processes", "streams", "versions"]
+__all__ = [
+    "batch",
+    "batch_3d",
+    "capture",
+    "contexts",
+    "frameworks",
+    "memory",
+    "processes",
+    "streams",
+    "versions",
+]
 
 if __name__ == "__main__":
     main()

@@ -33,4 +33,5 @@ class Code(enum.Enum):
     LEAKED_STATE = "leaked-state"
     DRIVER_TOO_OLD = "driver-too-old"
     NO_GPU = "no-gpu"
+    UNSEEN_BINDING = "unseen-binding"
     NO_EVIDENCE = "no-evidence"

@@ -60,6 +60,10 @@ HINTS = {
     ),
     Code.NO_GPU: "give the process a device: CUDA_VISIBLE_DEVICES, the container's GPU flag, the driver",
     Code.DRIVER_TOO_OLD: "a 13.x runtime needs a driver that reports 13.0 or newer (release 580)",
+    Code.UNSEEN_BINDING: (
+        "obtain the function in a way that can be watched: a call, its plain address, dlsym or "
+        "cuGetProcAddress; an address that the code computes cannot be taken over"
+    ),
     Code.NO_EVIDENCE: (
         "the dynamic loader must honour LD_AUDIT: x86-64, and no static, musl or setuid interpreter"
     ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
@@ -31,6 +31,7 @@ __all__ = [
     "silent_fallback",
     "split_owner",
     "unannounced_end",
+    "unseen_binding",
     "wrong_abi",
 ]
 
@@ -216,6 +217,19 @@ def no_evidence() -> Finding:
     return Finding(
         Code.NO_EVIDENCE,
         "the interposer recorded nothing in this cell, so the path that the bytes took is unknown",
+    )
+
+
+def unseen_binding(bindings: Sequence[Binding]) -> Finding:
+    """Say which function the code under test may call unseen: that of the first of ``bindings``."""
+    binding = bindings[0]
+    more = f", and {len(bindings) - 1} more like it" if len(bindings) > 1 else ""
+    return Finding(
+        Code.UNSEEN_BINDING,
+        f"{_name(binding.caller)} has a pointer to {binding.function} that the interposer could not take "
+        f"over{more}, so the path that the bytes took is unknown",
+        function=binding.function,
+        caller=place_of(replace(binding.callee, file=binding.caller, offset=0, symbol=None)),
     )
 
 

@@ -151,6 +151,8 @@ def _judge_path(evidence: Evidence, said: Account) -> Judgement:
     """Hold the announced paths against the evidence; nothing was announced where nothing was copied."""
     if not said.paths:
         return Judgement(Verdict.PASSED)
+    if evidence.recorded and evidence.unseen:
+        return Judgement(Verdict.UNAVAILABLE, findings.unseen_binding(evidence.unseen))
     if not evidence.recorded or evidence.path.value == "unknown":
         return Judgement(Verdict.UNAVAILABLE, findings.no_evidence())
     if evidence.path.value not in said.paths:

@@ -1,5 +1,7 @@
 """Our own implementations: the reference, the baselines, and the specimens, each wrong in one way only.
 
+Four specimens are right, and reach CUDA in a way that is hard to see: they show that it is seen.
+
 Their C sources are in native/dispatch; what is said of a specimen is what its source says of its fault.
 """
 
@@ -55,7 +57,7 @@ class Recipe:
 
 
 def _specimen(
-    name: str, route: Route, finding: str, fault: str, builds: Builds = "plain"
+    name: str, route: Route, finding: str | None, fault: str, builds: Builds = "plain"
 ) -> tuple[str, Recipe]:
     return f"specimen:{name}", Recipe(f"specimen-{name}", route, fault, finding, builds)
 
@@ -155,6 +157,30 @@ _SPECIMENS = (
         "runtime",
         "wrong-bytes",
         "Exchanges the destinations of the first two copies of one size that lie close together.",
+    ),
+    _specimen(
+        "no-plt",
+        "runtime",
+        None,
+        "Right, and built with -fno-plt: its calls go through pointers that relocations fill.",
+    ),
+    _specimen(
+        "address-taken",
+        "runtime",
+        None,
+        "Right, and calls through a constant table of addresses.",
+    ),
+    _specimen(
+        "preloaded-dlsym",
+        "runtime",
+        None,
+        "Right, behind a layer whose dlsym answers with a function of its own that passes the call on.",
+    ),
+    _specimen(
+        "static-cudart",
+        "driver-first",
+        None,
+        "Right, with a static runtime of its own, which takes its functions from the driver by look-up.",
     ),
 )
 

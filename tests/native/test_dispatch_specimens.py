@@ -121,6 +121,11 @@ WRONG_ON_FAKES: dict[str, dict[str, Ending]] = {
     },
     "specimen:off-by-one": WRONG_BYTES,
     "specimen:swapped-pages": WRONG_BYTES,
+    "specimen:no-plt": {},
+    "specimen:address-taken": {},
+    "specimen:preloaded-dlsym": {},
+    # Its runtime knows no other way than the look-up.
+    "specimen:static-cudart": {"look-up fails": SINGLE, "look-up gives success and NULL": SINGLE},
 }
 
 
@@ -240,6 +245,10 @@ WRONG_ON_PAIRINGS: dict[str, Wrong] = {
     "specimen:default-stream": everywhere(WITH_BATCH, dict.fromkeys(DEFAULT_STREAMS, REJECTED)),
     "specimen:zero-size-unfiltered": everywhere(WITH_BATCH, {"empty": REJECTED_AT_EMPTY}),
     "specimen:off-by-one": everywhere(EVERYWHERE, OVERRUN),
+    "specimen:no-plt": {},
+    "specimen:address-taken": {},
+    "specimen:preloaded-dlsym": {},
+    "specimen:static-cudart": {},
     "specimen:swapped-pages": everywhere(EVERYWHERE, SWAPPED | {"bad": f"1, {BAD_INDEX - 2} copied"}),
 }
 

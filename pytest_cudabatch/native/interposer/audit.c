@@ -118,8 +118,8 @@ static uint64_t dlsym_answer(uint16_t function, const struct link_map *caller, u
 
 static uint64_t bind(uint16_t function, const struct link_map *map, uint64_t address, bool by_dlsym)
 {
-    if (map->l_ld == _DYNAMIC) /* we are the caller */
-        return stub_for(function, address); /* a layer's dlsym that our stub called: symbol_lookups.c records it */
+    if (map == NULL) /* the linker keeps no cookie for us: a layer's dlsym, called by a stub, has jumped there */
+        return stub_for(function, address); /* and symbol_lookups.c will record it */
     if (by_dlsym)
         return dlsym_answer(function, map, address);
     if (stub_at(address) != NULL)

@@ -10,8 +10,8 @@ import pytest
 from pytest_cudabatch.abi import CudaVersion
 from pytest_cudabatch.cells import End, Outcome
 from pytest_cudabatch.finding_codes import Code
-from pytest_cudabatch.findings import HINTS
-from pytest_cudabatch.interposer import Call, Evidence, Location, Lookup, Owner, Site
+from pytest_cudabatch.findings import HINTS, Place
+from pytest_cudabatch.interposer import Binding, Call, Capabilities, Evidence, Location, Lookup, Owner, Site
 from pytest_cudabatch.pairings import DriverEntry, Pairing, RuntimeEntry
 from pytest_cudabatch.verdicts import Account, Cell, CellIdentity, Judgement, Verdict, judge, judge_end
 
@@ -86,6 +86,10 @@ def ended(end: End, signal: str | None = None, exit_code: int | None = None) -> 
 SEGFAULT = ended(End.SIGNALLED, "SIGSEGV")
 
 
+UNSEEN = Binding("cudaMemcpyBatchAsync", LIBRARY, Location(RUNTIME, 0x5000), "unseen")
+UNREPORTED = replace(BATCH, capabilities=Capabilities(dlsym=False))
+
+
 @pytest.mark.parametrize(
     ("outcome", "evidence", "verdict", "code"),
     [
@@ -132,6 +136,8 @@ FAILED = Account("failed", message="AssertionError: no")
         (identity(), NOTHING, replace(PASSED, paths=()), Verdict.PASSED, None),
         (identity(), replace(BATCH, recorded=False), PASSED, Verdict.UNAVAILABLE, Code.NO_EVIDENCE),
         (identity(), replace(BATCH, lost=3), PASSED, Verdict.UNAVAILABLE, Code.NO_EVIDENCE),
+        (identity(), replace(BATCH, bindings=(UNSEEN,)), PASSED, Verdict.UNAVAILABLE, Code.UNSEEN_BINDING),
+        (identity(), UNREPORTED, PASSED, Verdict.UNAVAILABLE, Code.NO_EVIDENCE),
         (identity(), BATCH, FAILED, Verdict.FAILED, None),
         (identity(declared=Code.ZERO_SIZE), BATCH, FAILED, Verdict.FAILED, Code.ZERO_SIZE),
         (
@@ -208,3 +214,17 @@ def test_a_cell_crosses_processes() -> None:
         known_issue=None,
     )
     assert Cell.from_json(cell.to_json(), pairing()) == cell
+
+
+def test_unseen_binding_names_object_and_function() -> None:
+    evidence = replace(NOTHING, bindings=(UNSEEN, replace(UNSEEN, function="cudaMemcpyAsync")))
+    judgement = judge(identity(), evidence, PASSED)
+    assert judgement.finding is not None
+    assert judgement.finding.summary == (
+        "libmine.so has a pointer to cudaMemcpyBatchAsync that the interposer could not take over, and 1 "
+        "more like it, so the path that the bytes took is unknown"
+    )
+    assert (judgement.finding.function, judgement.finding.caller) == (
+        "cudaMemcpyBatchAsync",
+        Place("site/libmine.so", 0),
+    )

@@ -76,6 +76,10 @@ def test_names_are_ours_and_those_of_entry_points(importable: Path) -> None:
         "specimen:zero-size-unfiltered",
         "specimen:off-by-one",
         "specimen:swapped-pages",
+        "specimen:no-plt",
+        "specimen:address-taken",
+        "specimen:preloaded-dlsym",
+        "specimen:static-cudart",
         "mine-kernel",
         "sgl-kernel",
         "vllm",
@@ -83,8 +87,9 @@ def test_names_are_ours_and_those_of_entry_points(importable: Path) -> None:
 
 
 def test_only_specimens_have_a_finding_and_say_so() -> None:
+    hard_to_see = {"no-plt", "address-taken", "preloaded-dlsym", "static-cudart"}
     assert {name for name, recipe in BUILTIN.items() if recipe.finding} == {
-        name for name in BUILTIN if name.startswith("specimen:")
+        name for name in BUILTIN if name.startswith("specimen:") and name[9:] not in hard_to_see
     }
     for recipe in BUILTIN.values():
         assert recipe.finding is None or recipe.description.endswith(f" Finding: {recipe.finding}.")

@@ -14,9 +14,11 @@ from pytest_cudabatch.errors import CudaError
 from pytest_cudabatch.finding_codes import Code
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pytest_cudabatch.contract import Answer, Contract, ContractAnswer, Question
     from pytest_cudabatch.contract.bench import Bench
-    from pytest_cudabatch.copies import BoundPlan, Direction, Mixture
+    from pytest_cudabatch.copies import BoundPlan, Direction, Mixture, Plan
     from pytest_cudabatch.cuda import Memory, Runtime
     from pytest_cudabatch.implementations import BoundImplementation, Capabilities, Implementation
     from pytest_cudabatch.interposer import Evidence, EvidenceFile
@@ -85,6 +87,12 @@ class PlanMaker(Protocol):
         ``gaps`` asks for pages out of a cache, packed at their destination (see ``make_packing_plan``).
         ``closest`` says that the nearest plan which the implementation can take will do, in another direction
         or of one size; without it the test is skipped where this very plan is none for it.
+        """
+
+    def trace(self, path: Path | str) -> Iterator[BoundPlan]:
+        """Yield a plan for each batch of a trace that ``cudabatch record --trace`` kept, in order.
+
+        Its buffers are freed when the next one is asked for, so its copies must have completed by then.
         """
 
 
@@ -173,30 +181,27 @@ def copy_plan(request: pytest.FixtureRequest, cuda_runtime: Runtime) -> Iterator
 
     ``direction`` is h2d, d2h, d2d or mixed, ``mixture`` uniform or mixed (sizes); the rest as ``make_plan``
     has it. The buffers carry guard bytes; ``verify()`` of the result lists every wrong byte range and every
-    guard that was overrun.
+    guard that was overrun. ``copy_plan.trace(path)`` yields the batches of a recorded program.
     """
-    from pytest_cudabatch.copies import BoundPlan, Direction, Mixture  # noqa: PLC0415 - in the cell only
+    from pytest_cudabatch.copies import Direction, FilledPlans, Mixture  # noqa: PLC0415 - in the cell only
     from pytest_cudabatch.implementations import ANYTHING  # noqa: PLC0415
 
-    bound: list[BoundPlan] = []
     copier: BatchCopy | None = (
         request.getfixturevalue("batch_copy") if "batch_copy" in request.fixturenames else None
     )
     capabilities = ANYTHING if copier is None else copier.capabilities
 
-    def make(
-        direction: Direction | str, mixture: Mixture | str, count: int, seed: int = 0, **more: Any
-    ) -> BoundPlan:
+    def choose(direction: str, mixture: str, count: int, seed: int = 0, **more: Any) -> Plan:
         with skipping_what_it_cannot(copier):
-            chosen = capabilities.plan(Direction(direction), Mixture(mixture), count, seed, **more)
-        plan = BoundPlan(chosen, cuda_runtime)
-        bound.append(plan)
-        plan.fill()
-        return plan
+            return capabilities.plan(Direction(direction), Mixture(mixture), count, seed, **more)
 
-    yield make
-    for plan in bound:
-        plan.close()
+    def admit(plan: Plan) -> None:
+        with skipping_what_it_cannot(copier):
+            capabilities.check_plan(plan)
+
+    plans = FilledPlans(cuda_runtime, choose, admit)
+    yield plans
+    plans.close()
 
 
 @pytest.fixture

@@ -45,7 +45,7 @@ DIRECT = {
     "runner": {"suite", "zygote_plugin", "trial", "run"},
     "ledger": {"reports", "runner", "trial", "verdicts"},
     "controller": {"ledger", "runner", "suite", "command_line", "discovery", "trial", "run", "plugin"},
-    "recording": {"interposer"},
+    "recording": {"interposer", "copies"},
     "commands": {"recording", "reports", "implementations", "interposer", "pairings", "cells", "contract"},
     "__main__": {"commands"},
 }

@@ -23,13 +23,16 @@ SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 that are sent to cudabatch
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the verb's options."""
-    parser.usage = "cudabatch record [--inject RULES] [-o FILE] [--json] -- CMD [ARG ...]"
+    parser.usage = "cudabatch record [--inject RULES] [--trace FILE] [-o FILE] [--json] -- CMD [ARG ...]"
     parser.epilog = _EPILOG
     parser.add_argument("--json", action="store_true", help="write the recording as JSON")
     parser.add_argument(
         "--inject",
         metavar="RULES",
         help='faults in every process, such as "batch@2=801; lookup=null"; each counts its own calls',
+    )
+    parser.add_argument(
+        "--trace", metavar="FILE", type=Path, help="keep every batch's descriptors, without data, for replay"
     )
     parser.add_argument("-o", "--output", metavar="FILE", type=Path, help="write to this file, not to stderr")
     parser.add_argument("command", nargs="+", metavar="CMD", help="the program and its arguments, after --")
@@ -39,8 +42,9 @@ def run(options: argparse.Namespace) -> int:
     """Run the program, write what was recorded, and return the program's exit status."""
     injections: Sequence[Injection] = parse_injections(options.inject) if options.inject else ()
     _check_writable(options.output)
+    _check_writable(options.trace)
     try:
-        recording = record(options.command, injections, _say)
+        recording = record(options.command, injections, options.trace, _say)
     except StartError as error:
         _say(str(error))
         return error.status

@@ -91,6 +91,12 @@ class Capabilities:
         page_bytes = None if sizes is None else sizes[seed % len(sizes)]
         return make_page_plan(direction, count, seed, page_bytes=page_bytes, nbytes_limit=nbytes_limit)
 
+    def check_plan(self, plan: Plan) -> None:
+        """Raise NotCapable where ``plan``, which somebody else has made, cannot be taken."""
+        if self.pages_only:
+            raise NotCapable("it copies pages of pools, and these are other addresses")
+        self._check_plan(plan.direction.value, plan.mixture.value, int((plan.sizes == 0).sum()))
+
     def _check_plan(self, direction: str, mixture: str, empty: Collection[int] | float) -> None:
         if direction not in self.directions:
             raise NotCapable(f"it copies {' and '.join(self.directions)}, not {direction}")

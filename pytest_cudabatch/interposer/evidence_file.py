@@ -21,6 +21,7 @@ from pytest_cudabatch.interposer.layout import (
     EVIDENCE_RULES,
     EVIDENCE_SELF_CLAIM,
     EVIDENCE_SLOTS_MAX,
+    EVIDENCE_TRACED,
     EVIDENCE_VERSION,
     EvidenceHeader,
     EvidenceProcess,
@@ -58,12 +59,15 @@ class EvidenceFile:
         self._mapping = mapping
 
     @classmethod
-    def create(cls, path: Path, slots: int = 16, *, self_claimed: bool = False) -> EvidenceFile:
+    def create(
+        cls, path: Path, slots: int = 16, *, self_claimed: bool = False, trace_limit: int = 0
+    ) -> EvidenceFile:
         """Make a new file with empty slots. Raises EvidenceError where ``path`` exists or is not writable.
 
         With ``self_claimed`` nobody needs to claim: each process takes a free slot with its first watched
         call, also a forked child, and keeps it. Read them by ``processes``. What processes there were besides
-        is in notes beside the file (``read_notes``).
+        is in notes beside the file (``read_notes``). ``trace_limit``, in bytes, asks such processes to append
+        every batch's descriptors to files of their own (``raw_trace``), each until it is that large.
         """
         if not 1 <= slots <= EVIDENCE_SLOTS_MAX:
             raise EvidenceError(f"an evidence file has 1 to {EVIDENCE_SLOTS_MAX} slots, not {slots}")
@@ -82,7 +86,8 @@ class EvidenceFile:
             header_size=EVIDENCE_HEADER_SIZE,
             slot_count=slots,
             slot_size=_SLOT_SIZE,
-            flags=EVIDENCE_SELF_CLAIM if self_claimed else 0,
+            flags=(EVIDENCE_SELF_CLAIM if self_claimed else 0) | (EVIDENCE_TRACED if trace_limit else 0),
+            trace_limit=trace_limit,
         )
         if self_claimed:
             notes_path(path).touch(0o600)
@@ -169,8 +174,11 @@ class EvidenceFile:
 
     def read(self, slot: int) -> Evidence:
         """Return a slot's evidence so far. The process may be running, gone, or killed at any point."""
+        return decode(self._slot(slot))
+
+    def _slot(self, slot: int) -> EvidenceSlot:
         start = self._start(slot)
-        return decode(EvidenceSlot.from_buffer_copy(self._mapping[start : start + _SLOT_SIZE]))
+        return EvidenceSlot.from_buffer_copy(self._mapping[start : start + _SLOT_SIZE])
 
     def processes(self) -> tuple[ProcessEvidence, ...]:
         """Return the evidence so far of each process that took a slot by itself, in the order of slots."""
@@ -193,6 +201,8 @@ class EvidenceFile:
             program=process.program.decode("utf-8", "surrogateescape"),
             name=process.name.decode("utf-8", "surrogateescape"),
             evidence=self.read(slot),
+            raw_trace=self.path.with_name(f"{self.path.name}.trace.{slot}"),
+            untraced=self._slot(slot).untraced,
         )
 
     def close(self) -> None:

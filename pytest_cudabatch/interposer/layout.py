@@ -26,6 +26,7 @@ __all__ = [
     "EVIDENCE_RULES",
     "EVIDENCE_SELF_CLAIM",
     "EVIDENCE_SLOTS_MAX",
+    "EVIDENCE_TRACED",
     "EVIDENCE_UNSEEN",
     "EVIDENCE_VERSION",
     "EVIDENCE_VIA_DLSYM",
@@ -48,6 +49,14 @@ __all__ = [
     "RULE_HANGS",
     "RULE_RETURNS_CODE",
     "RULE_UNDER_TEST",
+    "TRACE_BATCH",
+    "TRACE_CUT",
+    "TRACE_FREED",
+    "TRACE_MAGIC",
+    "TRACE_RETURNED",
+    "TRACE_SKIPPED",
+    "TRACE_STREAM_GONE",
+    "TRACE_TAKEN",
     "EvidenceBinding",
     "EvidenceCall",
     "EvidenceEntry",
@@ -64,6 +73,7 @@ __all__ = [
     "EvidenceTables",
     "EvidenceVersionQuery",
     "ProcessNote",
+    "TraceRecord",
 ]
 
 EVIDENCE_MAGIC = int.from_bytes(b"evident1", "little")
@@ -86,6 +96,15 @@ CAPABILITY_DLSYM = 4
 INJECTED_ANSWER = 1
 INJECTED_END = 2
 EVIDENCE_SELF_CLAIM = 1
+EVIDENCE_TRACED = 2
+TRACE_MAGIC = int.from_bytes(b"cbtrace1", "little")
+TRACE_BATCH = 1
+TRACE_RETURNED = 2
+TRACE_TAKEN = 3
+TRACE_FREED = 4
+TRACE_STREAM_GONE = 5
+TRACE_CUT = 6
+TRACE_SKIPPED = 7
 CALL_IN_FLIGHT = 2
 CALL_RETURNED = 3
 CALL_HAS_STREAM = 1
@@ -328,6 +347,7 @@ class EvidenceSlot(ctypes.Structure):
         ("reported", c_uint32),
         ("missed", c_uint32),
         ("sequence", c_uint64),
+        ("untraced", c_uint64),
         ("process", EvidenceProcess),
         ("injections", EvidenceRules),
         ("tables", EvidenceTables),
@@ -350,6 +370,7 @@ class EvidenceHeader(ctypes.Structure):
         ("flags", c_uint32),
         ("unserved", c_uint32),
         ("claims", c_uint64 * EVIDENCE_SLOTS_MAX),
+        ("trace_limit", c_uint64),
     )
 
 
@@ -363,4 +384,21 @@ class ProcessNote(ctypes.Structure):
         ("flags", c_uint32),
         ("program", c_char * 512),
         ("detail", c_char * 512),
+    )
+
+
+class TraceRecord(ctypes.Structure):
+    """The head of a record in a process's raw trace (native/interposer/trace.h)."""
+
+    _fields_ = (
+        ("magic", c_uint64),
+        ("kind", c_uint32),
+        ("function", c_uint32),
+        ("sequence", c_uint64),
+        ("value", c_uint64),
+        ("count", c_uint64),
+        ("attributes", c_uint64),
+        ("thread", c_uint64),
+        ("given", c_uint32),
+        ("flags", c_uint32),
     )

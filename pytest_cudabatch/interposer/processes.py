@@ -38,6 +38,10 @@ class ProcessEvidence:
     program: str
     name: str
     evidence: Evidence
+    raw_trace: Path
+    """Where its raw trace lies, if there is one."""
+    untraced: int
+    """How many batches the raw trace lacks, because it was as large as it may be."""
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pytest_cudabatch.interposer import (
@@ -27,6 +27,10 @@ SLOTS = 256
 """How many processes can use CUDA in one recording; the file is sparse, 0.2 MB for each that does."""
 
 
+TRACE_LIMIT = 8 << 30
+"""Most bytes of one process's raw trace, 24 a descriptor; it lies in the temporary directory meanwhile."""
+
+
 @dataclass(frozen=True)
 class NotRecorded:
     """A program of which nothing is known, and why."""
@@ -34,6 +38,16 @@ class NotRecorded:
     pid: int
     program: str
     reason: str
+
+
+@dataclass(frozen=True)
+class Traced:
+    """The trace that was kept: how many batches and descriptors it has, and how many batches it lacks."""
+
+    path: Path
+    batches: int
+    descriptors: int
+    skipped: int
 
 
 @dataclass(frozen=True)
@@ -50,31 +64,44 @@ class Recording:
     others: int
     not_recorded: tuple[NotRecorded, ...]
     unserved: int
+    traced: Traced | None = None
 
 
 def record(
     command: Sequence[str],
     injections: Sequence[Injection] = (),
+    trace: Path | None = None,
     warn: Callable[[str], object] = str,
 ) -> Recording:
     """Run a command and return what was seen of it. ``warn`` is told beforehand if that will be nothing.
 
+    Where ``trace`` is given, all batches are kept there (pytest_cudabatch.copies.Trace reads it).
     The injections hold in every process, and each process counts its own calls. Raises StartError where the
     command cannot be started, EvidenceError where nothing can be written.
     """
     directory = Path(tempfile.mkdtemp(prefix="cudabatch-record-"))
     try:
         path = directory / "evidence"
-        with EvidenceFile.create(path, SLOTS, self_claimed=True) as evidence_file:
+        limit = TRACE_LIMIT if trace is not None else 0
+        with EvidenceFile.create(path, SLOTS, self_claimed=True, trace_limit=limit) as evidence_file:
             for slot in range(SLOTS) if injections else ():
                 evidence_file.request(slot, injections)
             _warn_of(command[0], warn)
             first: list[int] = []
             variables = {**os.environ, **environment(path)}
             status = run_program(command, variables, first.append)
-            return _read(tuple(command), status, first[0], evidence_file)
+            recording = _read(tuple(command), status, first[0], evidence_file)
+            return recording if trace is None else replace(recording, traced=_keep_trace(recording, trace))
     finally:
         shutil.rmtree(directory, ignore_errors=True)  # a child that goes on keeps what it has mapped
+
+
+def _keep_trace(recording: Recording, path: Path) -> Traced:
+    from pytest_cudabatch.recording.raw_traces import read_traces  # noqa: PLC0415 - brings numpy
+
+    trace = read_traces(recording.processes)
+    trace.save(path)
+    return Traced(path, len(trace), len(trace.sizes), trace.skipped)
 
 
 def _warn_of(program: str, warn: Callable[[str], object]) -> None:

@@ -48,6 +48,14 @@ def as_json(recording: Recording) -> dict[str, Any]:
             {"pid": program.pid, "program": program.program, "reason": program.reason}
             for program in recording.not_recorded
         ],
+        "trace": None
+        if recording.traced is None
+        else {
+            "file": str(recording.traced.path),
+            "batches": recording.traced.batches,
+            "descriptors": recording.traced.descriptors,
+            "skipped": recording.traced.skipped,
+        },
     }
 
 
@@ -197,6 +205,12 @@ def lines(recording: Recording) -> Iterator[str]:
         yield f"sum: path {total['path']}, {_count_line(total)}"
     if recording.unserved:
         yield f"lost: {recording.unserved} processes found no place, so nothing is known of them"
+    if recording.traced is not None:
+        traced = recording.traced
+        yield (
+            f"trace: {traced.path}, {traced.batches} batches with {traced.descriptors} descriptors, "
+            f"{traced.skipped} batches left out"
+        )
     for program in recording.not_recorded:
         yield f"not recorded: {program.program} (pid {program.pid}): {program.reason}"
 

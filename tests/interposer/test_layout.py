@@ -26,6 +26,7 @@ STRUCTURES = {
     "evidence_fault": layout.EvidenceFault,
     "evidence_slot": layout.EvidenceSlot,
     "process_note": layout.ProcessNote,
+    "trace_record": layout.TraceRecord,
     "evidence_header": layout.EvidenceHeader,
 }
 
@@ -54,6 +55,15 @@ NUMBERS = (
     "CALL_HAS_STREAM",
     "CALL_INJECTED",
     "EVIDENCE_SELF_CLAIM",
+    "EVIDENCE_TRACED",
+    "TRACE_MAGIC",
+    "TRACE_BATCH",
+    "TRACE_RETURNED",
+    "TRACE_TAKEN",
+    "TRACE_FREED",
+    "TRACE_STREAM_GONE",
+    "TRACE_CUT",
+    "TRACE_SKIPPED",
     "NOTE_STARTED",
     "NOTE_EXEC",
     "NOTE_EXEC_FAILED",

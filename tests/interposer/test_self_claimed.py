@@ -203,3 +203,18 @@ def test_notes_that_are_none_are_refused(recorded: EvidenceFile) -> None:
 def test_without_self_claims_nothing_is_noted(programs: Programs) -> None:
     programs.run("load('TEST_RUNTIME')", {"runtime": programs.compiler.runtime(13)})
     assert not programs.evidence_path.with_name("evidence.processes").exists()
+
+
+def test_a_trace_ends_at_its_limit_and_says_so(compiler: Compiler, tmp_path: Path) -> None:
+    traced = EvidenceFile.create(tmp_path / "evidence", slots=2, self_claimed=True, trace_limit=4096)
+    run_script(traced, compiler, tmp_path, "for _ in range(100): copy(0)\n")
+    [process] = traced.processes()
+    size = process.raw_trace.stat().st_size
+    assert 4096 <= size < 4096 + 1024
+    assert 0 < process.untraced < 100
+    assert process.evidence.batch_count == 100
+
+
+def test_without_a_trace_there_is_no_file(recorded: EvidenceFile, compiler: Compiler, tmp_path: Path) -> None:
+    run_script(recorded, compiler, tmp_path, "copy(0)\n")
+    assert [process.raw_trace.exists() for process in recorded.processes()] == [False]

@@ -12,6 +12,7 @@
 #include "execs.h"
 #include "functions.h"
 #include "injections.h"
+#include "memory_functions.h"
 #include "objects.h"
 #include "processes.h"
 #include "relocations.h"
@@ -129,6 +130,15 @@ static uint64_t bind(uint16_t function, const struct link_map *map, uint64_t add
     return stub_for(function, address);
 }
 
+/* What a recording watches besides, and what is no part of the evidence. */
+static uint64_t recorded_symbol(const char *name, uint64_t address, const struct link_map *definer)
+{
+    uint16_t function = memory_function_named(name);
+    if (function == NOT_WATCHED)
+        return exec_watched(name, address, definer);
+    return stub_at(address) != NULL ? address : stub_for(function, address);
+}
+
 EXPORT uintptr_t la_symbind64(Elf64_Sym *symbol, unsigned int index, uintptr_t *caller, uintptr_t *definer,
                               unsigned int *flags, const char *name)
 {
@@ -139,10 +149,9 @@ EXPORT uintptr_t la_symbind64(Elf64_Sym *symbol, unsigned int index, uintptr_t *
     if (capabilities_reported(name, *flags))
         return symbol->st_value;
     uint16_t function = function_named(name);
-    if (function == NOT_WATCHED && slot_is_self_claimed())
-        return exec_watched(name, symbol->st_value, (const struct link_map *)*definer);
     if (function == NOT_WATCHED)
-        return symbol->st_value;
+        return slot_is_self_claimed() ? recorded_symbol(name, symbol->st_value, (const struct link_map *)*definer)
+                                      : symbol->st_value;
     if (watched_functions[function].kind == SYMBOL_LOOKUP && object_is_c_library(object_at(symbol->st_value)))
         return symbol->st_value;
     return bind(function, (const struct link_map *)*caller, symbol->st_value, *flags & LA_SYMB_DLSYM);

@@ -6,6 +6,7 @@
 #include "injections.h"
 #include "objects.h"
 #include "tables.h"
+#include "trace.h"
 
 static uint64_t outcome(enum evidence_progress progress, uint32_t code)
 {
@@ -132,6 +133,8 @@ void call_begin(struct call_frame *frame, const struct stub *stub, const struct 
     frame->call = journal_place(function->kind == BATCH_COPY ? &slot->batch : &slot->per_copy);
     if (frame->call != NULL)
         publish(frame->call, &call);
+    if (function->kind == BATCH_COPY)
+        trace_batch(frame, &call, lease);
 }
 
 void call_end(struct call_frame *frame)
@@ -139,6 +142,8 @@ void call_end(struct call_frame *frame)
     if ((frame->call == NULL && frame->site == NULL) || slot_here().claim != frame->claim)
         return;
     uint32_t code = (uint32_t)frame->result;
+    if (code != 0 && frame->call != NULL && watched_functions[frame->call->function].kind == BATCH_COPY)
+        trace_returned(frame->call->sequence, code, slot_here());
     if (frame->call != NULL)
         atomic_store_explicit(&frame->call->outcome, outcome(CALL_RETURNED, code), memory_order_release);
     if (frame->site == NULL)

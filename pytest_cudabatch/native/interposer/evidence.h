@@ -222,6 +222,7 @@ struct evidence_slot {
     _Atomic uint32_t reported; /* of enum evidence_capability: proven in this process */
     _Atomic uint32_t missed;   /* of the same: there was an occasion, and nothing was reported */
     _Atomic uint64_t sequence; /* calls begun, of all kinds */
+    _Atomic uint64_t untraced; /* batches that a trace should have and has not, not even as skipped */
     struct evidence_process process;
     struct evidence_rules injections;
     struct evidence_tables tables;
@@ -236,6 +237,7 @@ enum {
     /* Each process takes a free slot when its first watched call needs one, and none is ever taken from it or
      * used twice. Every process leaves notes beside the file (processes.h), also one that needs no slot. */
     EVIDENCE_SELF_CLAIM = 1,
+    EVIDENCE_TRACED = 2, /* with EVIDENCE_SELF_CLAIM: descriptors of batches are kept in files (trace.h) */
 };
 
 struct evidence_header {
@@ -249,6 +251,7 @@ struct evidence_header {
     /* 0, or pid | slot << 32 | generation << 48: one word, so that a claim is seen whole or not at all. A new
      * claim has a new generation, so that a process notices when its slot was cleared and claimed again. */
     _Atomic uint64_t claims[EVIDENCE_SLOTS_MAX];
+    uint64_t trace_limit; /* most bytes of one process's trace */
 };
 
 _Static_assert(sizeof(struct evidence_entry) == 8, "an entry's state is one aligned word");

@@ -17,6 +17,7 @@ enum function_kind {
     LOOKUP,         /* answers a name with an address */
     SYMBOL_LOOKUP,  /* dlsym and dlvsym, where another library than the C library defines them */
     VERSION_QUERY,  /* stores a version through its only parameter */
+    MEMORY,         /* gives memory or takes it back: memory_functions.h, in a traced process only */
     FUNCTION_KINDS,
 };
 

@@ -5,11 +5,13 @@
 #include "functions.h"
 #include "injections.h"
 #include "lookups.h"
+#include "memory_functions.h"
 #include "slot.h"
 #include "streams.h"
 #include "stubs.h"
 #include "symbol_lookups.h"
 #include "system_calls.h"
+#include "trace.h"
 #include "version_queries.h"
 
 typedef void begin_hook(struct call_frame *frame, const struct stub *stub,
@@ -39,7 +41,7 @@ static void begin_stream_destroy(struct call_frame *frame, const struct stub *st
 {
     (void)stub;
     (void)function;
-    (void)lease;
+    trace_event(TRACE_STREAM_GONE, frame->arguments[0], 0, 0, lease);
     if (stream_destroyed(frame->arguments[0]))
         frame->destroyed = frame->arguments[0];
 }
@@ -64,22 +66,29 @@ static const struct {
     [LOOKUP] = {lookup_begin, lookup_end},
     [SYMBOL_LOOKUP] = {NULL, NULL}, /* below: these may leave their stub */
     [VERSION_QUERY] = {version_query_begin, version_query_end},
+    [MEMORY] = {memory_begin, memory_end},
 };
+
+static const struct watched_function *function_of(const struct stub *stub)
+{
+    return stub->function < MEMORY_FUNCTIONS ? &watched_functions[stub->function]
+                                             : memory_function(stub->function);
+}
 
 struct stub_target stub_enter(struct call_frame *frame)
 {
     const struct stub *stub = stub_numbered(frame->stub);
-    const struct watched_function *function = &watched_functions[stub->function];
-    struct slot_lease lease = slot_needed();
+    const struct watched_function *function = function_of(stub);
     if (function->kind == SYMBOL_LOOKUP && !symbol_lookup_matters(frame))
         return (struct stub_target){stub->real, 1};
+    struct slot_lease lease = slot_needed();
     frame->call = NULL;
     frame->site = NULL;
     frame->claim = 0;
     frame->destroyed = 0;
     frame->effect = 0;
     frame->delay = 0;
-    if (injections_requested(lease.slot))
+    if (function->kind != MEMORY && injections_requested(lease.slot))
         injection_into_call(lease.slot, frame, stub, function);
     if (hooks[function->kind].begin != NULL)
         hooks[function->kind].begin(frame, stub, function, lease);
@@ -96,7 +105,7 @@ void stub_injected_hang(void)
 uint64_t stub_leave(struct call_frame *frame)
 {
     const struct stub *stub = stub_numbered(frame->stub);
-    const struct watched_function *function = &watched_functions[stub->function];
+    const struct watched_function *function = function_of(stub);
     if (function->kind == SYMBOL_LOOKUP)
         return symbol_lookup_end(frame) ? stub->real : 0;
     hooks[function->kind].end(frame, stub, function);

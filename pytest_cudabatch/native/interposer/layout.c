@@ -2,6 +2,7 @@
 #include "evidence.h"
 #include "functions.h"
 #include "processes.h"
+#include "trace.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -41,6 +42,15 @@ EXPORT const struct layout_fact cudabatch_layout[] = {
     NUMBER(CALL_HAS_STREAM),
     NUMBER(CALL_INJECTED),
     NUMBER(EVIDENCE_SELF_CLAIM),
+    NUMBER(EVIDENCE_TRACED),
+    NUMBER(TRACE_MAGIC),
+    NUMBER(TRACE_BATCH),
+    NUMBER(TRACE_RETURNED),
+    NUMBER(TRACE_TAKEN),
+    NUMBER(TRACE_FREED),
+    NUMBER(TRACE_STREAM_GONE),
+    NUMBER(TRACE_CUT),
+    NUMBER(TRACE_SKIPPED),
     NUMBER(RULE_UNDER_TEST),
     NUMBER(RULE_BATCH_NAME),
     NUMBER(RULE_RETURNS_CODE),
@@ -150,6 +160,7 @@ EXPORT const struct layout_fact cudabatch_layout[] = {
     FIELD(evidence_slot, reported),
     FIELD(evidence_slot, missed),
     FIELD(evidence_slot, sequence),
+    FIELD(evidence_slot, untraced),
     FIELD(evidence_slot, process),
     FIELD(evidence_slot, injections),
     FIELD(evidence_slot, tables),
@@ -179,6 +190,18 @@ EXPORT const struct layout_fact cudabatch_layout[] = {
     FIELD(evidence_header, flags),
     FIELD(evidence_header, unserved),
     FIELD(evidence_header, claims),
+    FIELD(evidence_header, trace_limit),
+    SIZE(trace_record),
+    FIELD(trace_record, magic),
+    FIELD(trace_record, kind),
+    FIELD(trace_record, function),
+    FIELD(trace_record, sequence),
+    FIELD(trace_record, value),
+    FIELD(trace_record, count),
+    FIELD(trace_record, attributes),
+    FIELD(trace_record, thread),
+    FIELD(trace_record, given),
+    FIELD(trace_record, flags),
     {"", 0},
 };
 

@@ -8,6 +8,7 @@
 #include "evidence.h"
 #include "injections.h"
 #include "memory.h"
+#include "memory_functions.h"
 #include "objects.h"
 #include "tables.h"
 
@@ -131,12 +132,25 @@ static bool divert(const struct call_frame *frame, struct answer *answer)
     return true;
 }
 
+/* Watches a function that gives or takes memory, which is no part of the evidence. */
+static void watch_memory_function(const struct call_frame *frame, const struct request *request)
+{
+    uint64_t *given = (uint64_t *)frame->arguments[ANSWER];
+    if (request->name == NULL || given == NULL || (uint32_t)frame->result != 0 || *given == 0)
+        return;
+    uint16_t function = memory_function_asked(request->name, request->per_thread);
+    if (function != NOT_WATCHED && stub_at(*given) == NULL)
+        *given = stub_for(function, *given);
+}
+
 void lookup_end(struct call_frame *frame, const struct stub *stub, const struct watched_function *function)
 {
     struct request request = request_of(frame, stub, function);
     struct answer answer = {.function = function_requested(&request)};
-    if (answer.function == NOT_WATCHED)
+    if (answer.function == NOT_WATCHED) {
+        watch_memory_function(frame, &request);
         return;
+    }
     answer.real = real_answer(frame);
     uint64_t *given = (uint64_t *)frame->arguments[ANSWER];
     const struct stub *inner = answer.real != 0 ? stub_at(*given) : NULL;

@@ -210,6 +210,16 @@ bool slot_is_self_claimed(void)
     return (file->flags & EVIDENCE_SELF_CLAIM) != 0;
 }
 
+bool slot_is_traced(void)
+{
+    return (file->flags & EVIDENCE_TRACED) != 0;
+}
+
+uint64_t slot_trace_limit(void)
+{
+    return file->trace_limit;
+}
+
 const char *slot_file_path(void)
 {
     return file_path;

@@ -31,6 +31,10 @@ struct slot_lease slot_needed(void);
 /* Whether processes claim for themselves. */
 bool slot_is_self_claimed(void);
 
+/* Whether batches are to be traced, and how large a process's trace may become in bytes. */
+bool slot_is_traced(void);
+uint64_t slot_trace_limit(void);
+
 /* Path of the evidence file; "" where there is none. */
 const char *slot_file_path(void);
 

@@ -5,6 +5,7 @@
 
 #include "evidence.h"
 #include "functions.h"
+#include "memory_functions.h"
 #include "objects.h"
 #include "tables.h"
 
@@ -34,7 +35,7 @@ uint64_t stub_for(uint16_t function, uint64_t real)
     for (uint64_t i = 0; i < STUBS; i++)
         if (is_for(&pool[i], function, real) || take(&pool[i], function, real)) {
             atomic_store(&pool[i].owner, object_at(real));
-            if (watched_functions[function].kind == SYMBOL_LOOKUP)
+            if (function < MEMORY_FUNCTIONS && watched_functions[function].kind == SYMBOL_LOOKUP)
                 object_passes_on(object_at(real));
             return (uint64_t)stub_code + i * STUB_BYTES;
         }

@@ -3,8 +3,8 @@
 Runs the same program (batches of ``--descriptors`` copies on simulated CUDA, each synchronised) alone and
 under ``cudabatch record``, with ``--trace`` and without, interleaved in an order drawn for each round; the
 program times its calls itself. Prints medians in microseconds a batch, and the median of the rounds' ratios.
-The same for ``python -c "import numpy"``, start to end. Exit status 1 where a trace costs more than ``--limit``
-microseconds a batch.
+The same for ``python -c "import numpy"``, start to end. Exit status 1 where a trace costs more than
+``--limit`` microseconds a batch.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import time
 from pathlib import Path
 
 from pytest_cudabatch import native
+from pytest_cudabatch.interposer import EvidenceFile, environment
 
 PROGRAM = """
 import sys, time
@@ -102,10 +103,10 @@ def main() -> int:
         size = (directory / "trace").stat().st_size
         print(f"  the trace has {size} bytes for {options.batches + 1} batches")
         start = [sys.executable, "-c", "import numpy"]
-        started = measure(
-            {name: cases[name] for name in ("alone", "recorded")}, start, options.rounds, directory
-        )
-        show('python -c "import numpy", start to end, with cudabatch itself', "s", started)
+        with EvidenceFile.create(directory / "evidence", self_claimed=True) as file:
+            audited = [f"{name}={value}" for name, value in environment(file.path).items()]
+            started = measure({"alone": [], "recorded": ["env", *audited]}, start, options.rounds, directory)
+        show('python -c "import numpy", start to end, without cudabatch\'s own start', "s", started)
     cost = statistics.median(batches["traced"]) - statistics.median(batches["recorded"])
     print(f"a trace costs {cost:.1f} us a batch")
     return int(cost > options.limit)

@@ -25,6 +25,7 @@ from pytest_cudabatch.plugin import RUN, is_cell, lacks_pairing
 from pytest_cudabatch.reports import HostFacts, Journal, write_report
 from pytest_cudabatch.run import DEFAULT_TIMEOUT, TIERS, Run, Settings
 from pytest_cudabatch.runner import CellRunner
+from pytest_cudabatch.scheduling import BY_PAIRING, pairing_scheduler
 from pytest_cudabatch.suite import SUITE_NAME, Suite, SuiteCell, is_asked_for, named_in_suite
 from pytest_cudabatch.trial import CELL_ATTRIBUTE
 from pytest_cudabatch.verdicts import Cell
@@ -36,6 +37,12 @@ __all__ = ["Controller", "Worker", "take_part"]
 
 WORKER_INPUT = "cudabatch"
 CONTROLLER = "cudabatch_controller"
+
+ISOLATION_NOTES = {
+    "cell": "",
+    "pairing": "; a process per pairing",
+    "none": "; NO ISOLATION: a crash or a hang ends this run",
+}
 
 
 def take_part(config: pytest.Config) -> None:
@@ -97,7 +104,7 @@ class Worker:
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Remember which of the project's files have cells to run."""
-        self.runner.expect_project_cells([item for item in session.items if not isinstance(item, SuiteCell)])
+        self.runner.expect(session.items)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> bool:
@@ -165,6 +172,8 @@ class Controller(Worker):
             suite_ids=suite_ids or None,
             project_arguments=own,
             zygote_arguments=inherited_arguments(config),
+            isolation=settings.isolation,
+            distribution=str(config.getoption("dist", "no")),
             search_path=tuple(entry for entry in sys.path if entry),
         )
         return cls(config, run, settings, host)
@@ -179,7 +188,7 @@ class Controller(Worker):
         )
         return (
             f"cuda matrix: {where}; pairings: {len(run.pairings)} (runtimes: {len(runtimes)}, "
-            f"drivers: {len(drivers)}); {', '.join(run.implementations)}"
+            f"drivers: {len(drivers)}); {', '.join(run.implementations)}{ISOLATION_NOTES[run.isolation]}"
         )
 
     @pytest.hookimpl(optionalhook=True)
@@ -196,6 +205,13 @@ class Controller(Worker):
         self.ledger.journals = [Journal(path) for path in self.settings.reports if path.suffix == ".jsonl"]
         for journal in self.ledger.journals:
             journal.run(self._described_run, self.host.to_json())
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> Any:
+        """Keep the cells of a pairing together where they share processes."""
+        if self.run.isolation == "pairing" and self.run.distribution in BY_PAIRING:
+            return pairing_scheduler(config, log, [pairing.id for pairing in self.run.pairings])
+        return None
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         """Remember that a cell is about to run, here or in an xdist worker."""
@@ -291,6 +307,10 @@ class Controller(Worker):
             terminalreporter.line(f"ERROR: {problem}", red=True)
         for shortcoming in self.shortcomings:
             terminalreporter.line(f"FAILED {shortcoming}", red=True)
+        if self.ledger.spoilers:
+            terminalreporter.section("spoiled the process that they shared; the others ran again")
+            for nodeid, how in self.ledger.spoilers.items():
+                terminalreporter.line(f"{nodeid}: {how}")
         if self.ledger.unstarted:
             terminalreporter.section("not started: --cuda-budget was spent")
             for nodeid in self.ledger.unstarted:

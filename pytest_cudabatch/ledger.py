@@ -21,7 +21,7 @@ from pytest_cudabatch.reports import (
     RunError,
     unfinished_errors,
 )
-from pytest_cudabatch.runner import BUDGET_SPENT, REFUSED_ATTRIBUTE
+from pytest_cudabatch.runner import BUDGET_SPENT, REFUSED_ATTRIBUTE, SPOILED
 from pytest_cudabatch.trial import first_line
 from pytest_cudabatch.verdicts import Cell, Verdict
 
@@ -34,12 +34,14 @@ PHASES = ("setup", "call", "teardown")
 class Ledger:
     """The cells that were planned, those that finished, and everything that went wrong beside them.
 
-    ``unstarted`` are the ids that a budget left out.
+    ``unstarted`` are the ids that a budget left out, ``spoilers`` those that spoiled the process that they
+    shared, each with how it did.
     """
 
     journals: Sequence[Journal] = ()
     cells: list[Cell] = field(default_factory=list)
     unstarted: list[str] = field(default_factory=list)
+    spoilers: dict[str, str] = field(default_factory=dict)
     planned: dict[str, PlannedCell] = field(default_factory=dict)
     started: set[str] = field(default_factory=set)
     ended: set[str] = field(default_factory=set)
@@ -76,6 +78,8 @@ class Ledger:
     def _finish(self, report: pytest.TestReport, cell: Cell) -> None:
         self.cells.append(cell)
         self.ended.add(report.nodeid)
+        if spoiled := [str(value) for name, value in report.user_properties if name == SPOILED]:
+            self.spoilers[report.nodeid] = spoiled[0]
         text = _text(report, self._telling.pop(report.nodeid, []))
         for journal in self.journals:
             journal.cell(cell.to_json(), text)

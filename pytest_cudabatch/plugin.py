@@ -52,11 +52,11 @@ ZYGOTE_MODULE = "pytest_cudabatch.cells.zygote"
 SKIP_REASON = "a cell test of pytest-cudabatch: runs with --cuda-matrix only"
 
 MARKERS = (
-    "cuda_cell(kind=None, finding=None, tier='gate', pairings='each'): run this test in a process of its "
-    "own under --cuda-matrix; `kind` names the failure kind that it covers, `finding` what its failure "
-    "stands for, `tier` the smallest selection with it (smoke, gate, nightly), pairings='class' takes one "
-    "simulated pairing of each class of behaviour, 'major' the newest runtime of each major version on the "
-    "newest driver",
+    "cuda_cell(kind=None, finding=None, tier='gate', pairings='each', alone=False): run this test in a "
+    "process of its own under --cuda-matrix; `kind` names the failure kind that it covers, `finding` what "
+    "its failure stands for, `tier` the smallest selection with it (smoke, gate, nightly), pairings='class' "
+    "takes one simulated pairing of each class of behaviour, 'major' the newest runtime of each major "
+    "version on the newest driver, alone=True gives it a process of its own whatever the isolation",
     'cuda_pairings(expression): only on pairings that match, such as "runtime>=12.8,<13 on driver>=13"',
     "cuda_known_issue(id): a failure of this test belongs to that known issue",
 )
@@ -151,6 +151,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="append",
         help="the implementation under test: reference, specimen:NAME, an entry point, or module:attribute "
         "(repeatable; default: reference)",
+    )
+    _setting(
+        parser,
+        group,
+        "cuda-isolation",
+        metavar="cell|pairing|none",
+        help="what a process is for: one cell (default); the cells of one pairing, until one of them spoils "
+        "it; none: all run in pytest's own process, for debuggers and coverage, and no crash is survived",
     )
     _setting(parser, group, "cuda-timeout", metavar="S", help="seconds that one cell may take (default: 60)")
     _setting(

@@ -39,6 +39,7 @@ RUN_VARIABLE = "CUDABATCH_RUN"
 
 RUN_ID_VARIABLE = "CUDABATCH_RUN_ID"
 """Names the run, in the environment of each of its zygotes, cells, and whatever these start."""
+ISOLATIONS = ("cell", "pairing", "none")
 
 PLATFORMS = ("auto", "device", "simulated", "no-driver")
 COPYING_FIXTURES = frozenset({"batch_copy", "copy_plan", "cuda_contract", "cuda_stream"})
@@ -61,6 +62,7 @@ class Settings:
     """The options of a run, after their ini twins and defaults; ``timeout`` is in seconds."""
 
     platform: str
+    isolation: str
     tier: str
     selection: str | None
     implementations: tuple[str, ...]
@@ -84,6 +86,9 @@ class Settings:
         settings = cls(
             platform=_one_of(
                 problems, "--cuda-platform", _value(config, "cuda_platform") or "auto", PLATFORMS
+            ),
+            isolation=_one_of(
+                problems, "--cuda-isolation", _value(config, "cuda_isolation") or "cell", ISOLATIONS
             ),
             tier=tier,
             selection=selection,
@@ -232,18 +237,24 @@ def _report(problems: list[str], config: pytest.Config, name: str) -> Path:
 
 def marker_problem(node: pytest.Item) -> str | None:
     """Say what is wrong with the arguments of a test's ``cuda_cell`` markers, if anything."""
-    allowed = {
+    allowed: dict[str, Sequence[object]] = {
         "finding": [code.value for code in Code],
         "tier": TIERS,
         "pairings": ("each", "class", "major"),
+        "alone": (True, False),
     }
     for marker in node.iter_markers("cuda_cell"):
         unknown = sorted(marker.kwargs.keys() - {"kind", *allowed})
         if marker.args or unknown:
-            return f"cuda_cell takes kind, finding, tier and pairings by name, not {unknown or marker.args}"
+            return (
+                "cuda_cell takes kind, finding, tier, pairings and alone by name, "
+                f"not {unknown or marker.args}"
+            )
         for name, values in allowed.items():
             if name in marker.kwargs and marker.kwargs[name] not in values:
-                return f"cuda_cell({name}={marker.kwargs[name]!r}): must be one of {', '.join(values)}"
+                return (
+                    f"cuda_cell({name}={marker.kwargs[name]!r}): must be one of {', '.join(map(str, values))}"
+                )
     return None
 
 
@@ -278,7 +289,8 @@ class Run:
     ``ends`` is when the budget is spent, in seconds since the epoch. ``excuses_known_issues`` says whether a
     failure that is a known issue counts as expected; they are read from the package and ``matrix_directory``.
     ``search_path`` is the controller's ``sys.path``, from which an implementation of the project is imported.
-    ``isolation`` says what a process is for: always ``cell`` in this version.
+    ``isolation`` says what a process is for: a ``cell``, the cells of a ``pairing``, or ``none``: pytest's
+    own process. ``distribution`` is xdist's --dist, ``no`` without workers.
     """
 
     id: str
@@ -299,6 +311,7 @@ class Run:
     zygote_arguments: tuple[str, ...]
     search_path: tuple[str, ...] = ()
     isolation: str = "cell"
+    distribution: str = "no"
 
     @staticmethod
     def new_id() -> str:

@@ -4,24 +4,27 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from pytest_cudabatch.cells import Environment, Json, Outcome, RunDirectory, Stop, Zygote
+from pytest_cudabatch.cells import Batch, BatchCell, Environment, Json, Outcome, RunDirectory, Stop, Zygote
 from pytest_cudabatch.errors import CellError
 from pytest_cudabatch.finding_codes import Code
 from pytest_cudabatch.interposer import Evidence, EvidenceFile, environment
 from pytest_cudabatch.pairings import KnownIssue, load_known_issues
 from pytest_cudabatch.run import RUN_ID_VARIABLE, RUN_VARIABLE, Run, marker_problem
+from pytest_cudabatch.scheduling import affinity
+from pytest_cudabatch.sharing import BATCH_LIMIT, SharedProcesses
 from pytest_cudabatch.suite import SUITE_DIRECTORY, SuiteCell
-from pytest_cudabatch.trial import Trial
-from pytest_cudabatch.verdicts import CellIdentity
+from pytest_cudabatch.trial import Trial, verdict_of
+from pytest_cudabatch.verdicts import CellIdentity, Verdict
 from pytest_cudabatch.zygote_plugin import identity_of
 
-__all__ = ["BUDGET_SPENT", "REFUSED_ATTRIBUTE", "CellRunner"]
+__all__ = ["BUDGET_SPENT", "REFUSED_ATTRIBUTE", "SPOILED", "CellRunner"]
 
 SLOTS = 16
 """Slots of an evidence file. Cells take them in turn, so that a leftover process of one cell, killed late,
@@ -32,6 +35,9 @@ BUDGET_SPENT = "--cuda-budget was spent before this cell"
 REFUSED_ATTRIBUTE = "cudabatch_refused"
 """The attribute of the only report of a cell that did not run; it says why, also from an xdist worker."""
 
+SPOILED = "cudabatch_spoiled"
+"""The user property of a cell that spoiled the process that it shared; it says how."""
+
 
 class CellHost:
     """One zygote with its evidence file."""
@@ -39,7 +45,8 @@ class CellHost:
     def __init__(self, plain: Environment, directory: Path, run: Run) -> None:
         """Add evidence and the run to the environment ``plain``; keep their files in ``directory``."""
         self.evidence_path = directory / f"{plain.name}.evidence"
-        self.evidence = EvidenceFile.create(self.evidence_path, slots=SLOTS)
+        slots = SLOTS + (BATCH_LIMIT if run.isolation == "pairing" else 0)
+        self.evidence = EvidenceFile.create(self.evidence_path, slots=slots)
         run_file = directory / f"{plain.name}.run.json"
         run.write(run_file)
         variables = {
@@ -55,12 +62,25 @@ class CellHost:
     def run(self, nodeid: str, deadline: float) -> tuple[Outcome, Evidence]:
         """Run one cell; return how it ended and what the interposer saw of it."""
         self._start()
-        slot = self._cells % SLOTS
-        self._cells += 1
-        self.evidence.clear(slot)
-        payload: dict[str, Json] = {"slot": slot, "evidence": str(self.evidence_path)}
+        slot, payload = self._take_slot()
         outcome = self.zygote.run(nodeid, deadline=deadline, payload=payload)
         return outcome, self.evidence.read(slot)
+
+    def run_batch(self, deadlines: Mapping[str, float]) -> tuple[Batch, dict[str, Evidence]]:
+        """Run cells, by node id and deadline, in one process; return what came of it, and their evidence."""
+        self._start()
+        slots = {nodeid: self._take_slot() for nodeid in deadlines}
+        batch = self.zygote.run_batch(
+            [BatchCell(nodeid, slots[nodeid][1], deadline) for nodeid, deadline in deadlines.items()]
+        )
+        return batch, {nodeid: self.evidence.read(slots[nodeid][0]) for nodeid in batch.outcomes}
+
+    def _take_slot(self) -> tuple[int, dict[str, Json]]:
+        """Clear the next slot; return its number and the payload that tells a cell of it."""
+        slot = self._cells % self.evidence.slots
+        self._cells += 1
+        self.evidence.clear(slot)
+        return slot, {"slot": slot, "evidence": str(self.evidence_path)}
 
     def _start(self) -> None:
         """Start the zygote, once: one that cannot start costs the run its time only for the first cell."""
@@ -89,6 +109,7 @@ class CellRunner:
         self._project_files: tuple[str, ...] = ()
         self._limits: dict[str, float] = {}
         self._stop: Stop | None = None
+        self._shared = SharedProcesses(self._run_company, self._company_of)
         self._known_issues: Sequence[KnownIssue] = ()
         if run.excuses_known_issues:
             own = Path(run.matrix_directory) if run.matrix_directory else None
@@ -100,9 +121,12 @@ class CellRunner:
         zygote.start()
         return zygote
 
-    def expect_project_cells(self, items: Sequence[pytest.Item]) -> None:
-        """Say which of the project's own items will run, so that its zygote collects no other files."""
-        self._project_files = tuple(dict.fromkeys(str(item.path) for item in items))
+    def expect(self, items: Sequence[pytest.Item]) -> None:
+        """Say which cells will run: the project's zygote collects no other files; some share a process."""
+        own = [item for item in items if not isinstance(item, SuiteCell)]
+        self._project_files = tuple(dict.fromkeys(str(item.path) for item in own))
+        if self._run.isolation == "pairing":
+            self._shared.expect(items)
 
     def _suite_host(self) -> CellHost:
         return self._host("suite", self._suite_environment)
@@ -178,14 +202,60 @@ class CellRunner:
         return [_machinery_failure(item, problem)]
 
     def _run_in_zygote(self, item: pytest.Item) -> list[pytest.TestReport]:
-        if isinstance(item, SuiteCell):
-            host, zygote_id, names = self._suite_host(), item.collected.nodeid, item.identity
-        else:
-            host, zygote_id, names = self._project_host(), item.nodeid, identity_of(item)
-        deadline = min(self._run.timeout, self._limits.get(item.nodeid, self._run.timeout))
-        outcome, evidence = host.run(zygote_id, deadline)
+        """Run a cell, in company where it may; anything but a pass in company is asked again alone."""
+        shared = self._shared.answer(item)
+        if shared is not None:
+            reports = self._trial(item, *shared)
+            if verdict_of(reports) in (Verdict.PASSED, Verdict.SKIPPED):
+                self._forward_warnings(item, shared[0])
+                return reports
+        outcome, evidence = self._host_of(item).run(self._zygote_id(item), self._deadline(item))
         self._stop = outcome.stop
         self._forward_warnings(item, outcome)
+        reports = self._trial(item, outcome, evidence)
+        spoiled = self._shared.spoiled_by(item)
+        if spoiled is not None:
+            for report in reports:
+                report.user_properties.append((SPOILED, spoiled))
+        return reports
+
+    def _run_company(self, items: Sequence[pytest.Item]) -> tuple[Batch, Mapping[str, Evidence]]:
+        """Run cells of one pairing in one process."""
+        names = {self._zygote_id(item): item for item in items}
+        batch, evidence = self._host_of(items[0]).run_batch(
+            {name: self._deadline(item) for name, item in names.items()}
+        )
+        batch = replace(
+            batch,
+            outcomes={names[name].nodeid: outcome for name, outcome in batch.outcomes.items()},
+            spoiled_by=names[batch.spoiled_by].nodeid if batch.spoiled_by else None,
+        )
+        return batch, {names[name].nodeid: seen for name, seen in evidence.items()}
+
+    def _company_of(self, item: pytest.Item) -> tuple[object, ...] | None:
+        """Return what the cells that may share a process with ``item`` have in common; None: it is alone."""
+        names = self._identity(item)
+        near = affinity(item.nodeid, self._run.distribution)
+        # What a run injects into every cell, such as a refused look-up, would reach the first of them only.
+        if names["alone"] or names["pairing"] is None or near is None or self._run.injections is not None:
+            return None
+        return isinstance(item, SuiteCell), names["implementation"], names["pairing"], near
+
+    def _host_of(self, item: pytest.Item) -> CellHost:
+        return self._suite_host() if isinstance(item, SuiteCell) else self._project_host()
+
+    def _zygote_id(self, item: pytest.Item) -> str:
+        return item.collected.nodeid if isinstance(item, SuiteCell) else item.nodeid
+
+    def _identity(self, item: pytest.Item) -> Mapping[str, Any]:
+        return item.identity if isinstance(item, SuiteCell) else identity_of(item)
+
+    def _deadline(self, item: pytest.Item) -> float:
+        return min(self._run.timeout, self._limits.get(item.nodeid, self._run.timeout))
+
+    def _trial(self, item: pytest.Item, outcome: Outcome, evidence: Evidence) -> list[pytest.TestReport]:
+        """Judge what a cell's process did and return its reports."""
+        names = self._identity(item)
         trial = Trial(
             identity=CellIdentity(
                 nodeid=item.nodeid,
@@ -198,7 +268,8 @@ class CellRunner:
             outcome=outcome,
             evidence=evidence,
         )
-        return trial.reports(item, host.zygote.item(zygote_id), self._known_issues)
+        collected = self._host_of(item).zygote.item(self._zygote_id(item))
+        return trial.reports(item, collected, self._known_issues)
 
     def _forward_warnings(self, item: pytest.Item, outcome: Outcome) -> None:
         for warning in outcome.warnings:

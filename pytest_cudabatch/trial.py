@@ -24,7 +24,7 @@ from pytest_cudabatch.interposer import Evidence
 from pytest_cudabatch.pairings import KnownIssue
 from pytest_cudabatch.verdicts import Account, Cell, CellIdentity, Judgement, Verdict, judge, judge_end
 
-__all__ = ["CELL_ATTRIBUTE", "Trial", "first_line"]
+__all__ = ["CELL_ATTRIBUTE", "Trial", "first_line", "verdict_of"]
 
 CELL_ATTRIBUTE = "cudabatch_cell"
 """The attribute of a cell's last report that carries the cell as JSON, also from an xdist worker."""
@@ -108,6 +108,11 @@ class Trial:
             ]
             report.user_properties = kept + properties
         setattr(reports[-1], CELL_ATTRIBUTE, cell.to_json())
+
+
+def verdict_of(reports: Sequence[pytest.TestReport]) -> Verdict:
+    """Return the verdict that the reports of a trial carry."""
+    return Verdict(getattr(reports[-1], CELL_ATTRIBUTE)["verdict"])
 
 
 def _properties(cell: Cell) -> Iterator[tuple[str, object]]:

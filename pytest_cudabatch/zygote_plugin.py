@@ -9,11 +9,13 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+from collections.abc import Generator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from pytest_cudabatch.cells import PAYLOAD
+from pytest_cudabatch.cells import PAYLOAD, SPENT
 from pytest_cudabatch.errors import CudaError
 from pytest_cudabatch.fixtures import EVIDENCE, LOST_CONTEXT, PAIRINGS, CellEvidence, known_contract
 from pytest_cudabatch.interposer import EvidenceFile, parse_injections
@@ -40,6 +42,9 @@ STICKY_ERRORS = frozenset({700, 702, 710, 714, 715, 716, 717, 718, 719, 720})
 """Errors that leave the context unusable: cudaErrorIllegalAddress to cudaErrorCooperativeLaunchTooLarge of
 driver_types.h, whose comments say that the process must be terminated."""
 
+ALONE = frozenset({"cuda_inject", "cuda_load_order"})
+"""The fixtures of what happens once a process: a look-up that a fault is injected into, a library's load."""
+
 IDENTITY_MARKER = "cuda_identity"
 
 
@@ -55,10 +60,11 @@ def take_part(config: pytest.Config) -> None:
     config.pluginmanager.register(ZygotePlugin(), "cudabatch-zygote")
 
 
-def identity_of(item: pytest.Item) -> dict[str, str | None]:
+def identity_of(item: pytest.Item) -> dict[str, Any]:
     """Say what a cell item is: its case, kind, implementation and pairing, by name.
 
     A case is the test with its own parameters: the item's id without the implementation and the pairing.
+    ``alone`` says that it needs a process of its own whatever the isolation.
     """
     parameters = getattr(getattr(item, "callspec", None), "params", {})
     pairing = parameters.get("cuda_pairing")
@@ -74,6 +80,7 @@ def identity_of(item: pytest.Item) -> dict[str, str | None]:
         "finding": cell_setting(item, "finding"),
         "implementation": implementation,
         "pairing": pairing.id if pairing else None,
+        "alone": cell_setting(item, "alone") == "True" or not ALONE.isdisjoint(item.fixturenames),
     }
 
 
@@ -97,6 +104,15 @@ class ZygotePlugin:
         error = call.excinfo.value if call.excinfo else None
         if isinstance(error, CudaError) and error.code in STICKY_ERRORS:
             item.user_properties.append((LOST_CONTEXT, str(error)))
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
+        """Let no other cell run in a process whose context is lost."""
+        result = yield
+        for name, value in item.user_properties:
+            if name == LOST_CONTEXT:
+                item.config.stash[SPENT] = f"its context was lost: {value}"
+        return result
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> None:

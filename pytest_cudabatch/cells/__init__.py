@@ -1,5 +1,6 @@
 """Tests in processes of their own: a zygote per environment, a fork per test, and the proof of its end."""
 
+from pytest_cudabatch.cells.batch import Batch, BatchCell
 from pytest_cudabatch.cells.cell import CellRefusedError
 from pytest_cudabatch.cells.directory import RunDirectory
 from pytest_cudabatch.cells.importing import ImportGuard
@@ -15,7 +16,7 @@ from pytest_cudabatch.cells.outcome import (
     RecordedWarning,
     Stop,
 )
-from pytest_cudabatch.cells.payload import PAYLOAD
+from pytest_cudabatch.cells.payload import PAYLOAD, SPENT
 from pytest_cudabatch.cells.processes import die_with_parent
 from pytest_cudabatch.cells.protocol import Json, Phase
 from pytest_cudabatch.cells.reports import complete_reports, failure_representation
@@ -23,6 +24,9 @@ from pytest_cudabatch.cells.supervisor import Zygote
 
 __all__ = [
     "PAYLOAD",
+    "SPENT",
+    "Batch",
+    "BatchCell",
     "CapturedText",
     "CellRefusedError",
     "CollectedItem",

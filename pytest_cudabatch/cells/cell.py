@@ -7,9 +7,10 @@ import os
 import select
 import signal
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
+from typing import Protocol
 
 from pytest_cudabatch.cells.files import CellFiles, clip
 from pytest_cudabatch.cells.launch import RunningZygote
@@ -20,7 +21,7 @@ from pytest_cudabatch.cells.stacks import without_runner
 from pytest_cudabatch.cells.transcript import Transcript
 from pytest_cudabatch.errors import CellError
 
-__all__ = ["CellRefusedError", "run_cell"]
+__all__ = ["CellRefusedError", "ChildProcess", "fork_child", "reap", "run_cell", "watch"]
 
 STACKS_LIMIT = 0.3
 """Seconds for faulthandler to write the stacks of a child that hangs. Measured: some milliseconds."""
@@ -36,8 +37,20 @@ class CellRefusedError(CellError):
     """A healthy zygote would not fork, for a reason that it gives, such as threads."""
 
 
+class Listener(Protocol):
+    """Takes what a child announces."""
+
+    def feed(self, chunk: bytes) -> None:
+        """Take the next bytes of the channel."""
+
+    def close(self) -> None:
+        """Take nothing more."""
+
+
 @dataclass(frozen=True)
-class _Child:
+class ChildProcess:
+    """A child as its supervisor knows it."""
+
     pid: int
     process: int
     """Its pidfd: readable when it has ended, whoever still holds its pipes."""
@@ -54,12 +67,11 @@ def run_cell(zygote: RunningZygote, nodeid: str, deadline: float, payload: Mappi
     started, clock = time.time(), time.monotonic()
     with ExitStack() as resources:
         files = resources.enter_context(CellFiles())
-        child = _fork(zygote, nodeid, payload, files, resources)
+        child = fork_child(zygote, "run", {"nodeid": nodeid, "payload": payload}, files, resources)
         transcript = Transcript(nodeid)
-        timed_out = _watch(child, transcript, clock + deadline)
+        timed_out = watch(child, transcript, lambda: clock + deadline)
         seconds = time.monotonic() - clock
-        status, survivors = _reap(zygote, child)
-        _drain(child, transcript)
+        status, survivors = reap(zygote, child, transcript)
         end, number, exit_code = _end(timed_out, os.waitstatus_to_exitcode(status), transcript)
         return Outcome(
             nodeid=nodeid,
@@ -90,36 +102,41 @@ def _end(timed_out: bool, status: int, transcript: Transcript) -> tuple[End, int
     return End.FINISHED if status == 0 and transcript.complete else End.EXITED, None, status
 
 
-def _fork(
-    zygote: RunningZygote, nodeid: str, payload: Mapping[str, Json], files: CellFiles, resources: ExitStack
-) -> _Child:
+def fork_child(
+    zygote: RunningZygote, kind: str, body: Mapping[str, Json], files: CellFiles, resources: ExitStack
+) -> ChildProcess:
+    """Ask for a child. Raises CellRefusedError where the zygote would not fork."""
     channel, theirs = os.pipe()
     resources.callback(os.close, channel)
     os.set_blocking(channel, False)
     try:
         answer = zygote.ask(
-            "run",
-            {"nodeid": nodeid, "payload": payload},
+            kind,
+            body,
             (theirs, files.stdout, files.stderr, files.stacks),
             {"forked": 1, "refused": 0},
         )
     finally:
         os.close(theirs)
     if answer.kind == "refused":
-        raise CellRefusedError(f"{nodeid}: {answer.body.get('reason')}")
+        raise CellRefusedError(str(answer.body.get("reason")))
     (process,) = answer.descriptors
     resources.callback(os.close, process)
     (pid,) = fields(answer.body, pid=int)
-    return _Child(pid, process, channel)
+    return ChildProcess(pid, process, channel)
 
 
-def _watch(child: _Child, transcript: Transcript, limit: float) -> bool:
-    """Wait for the child's end. After ``limit`` ask for its stacks, kill it and return True."""
+def watch(child: ChildProcess, transcript: Listener, limit: Callable[[], float]) -> bool:
+    """Wait for the child's end. After ``limit`` ask for its stacks, kill it and return True.
+
+    ``limit`` is asked again when it has come, since a child that has gone on may have got a later one.
+    """
     poll = select.poll()
     poll.register(child.process, select.POLLIN)
     poll.register(child.channel, select.POLLIN)
-    if _ends_before(limit, poll, child, transcript):
-        return False
+    while (now := limit()) > time.monotonic():
+        if _ends_before(now, poll, child, transcript):
+            return False
     # The signal may wake the test; what it does from here on is not in time.
     transcript.close()
     _send(child, STACKS_SIGNAL)
@@ -130,7 +147,7 @@ def _watch(child: _Child, transcript: Transcript, limit: float) -> bool:
     return True
 
 
-def _ends_before(limit: float, poll: select.poll, child: _Child, transcript: Transcript) -> bool:
+def _ends_before(limit: float, poll: select.poll, child: ChildProcess, transcript: Listener) -> bool:
     while (left := limit - time.monotonic()) > 0:
         ready = dict(poll.poll(left * 1000))
         if child.channel in ready and not _read(child, transcript):
@@ -140,7 +157,7 @@ def _ends_before(limit: float, poll: select.poll, child: _Child, transcript: Tra
     return False
 
 
-def _read(child: _Child, transcript: Transcript) -> int:
+def _read(child: ChildProcess, transcript: Listener) -> int:
     """Take what is in the channel; return its size, 0 at the end of file or where nothing is left."""
     try:
         chunk = os.read(child.channel, _CHUNK)
@@ -150,20 +167,20 @@ def _read(child: _Child, transcript: Transcript) -> int:
     return len(chunk)
 
 
-def _kill(child: _Child) -> None:
+def _kill(child: ChildProcess) -> None:
     # Both: before the child has a session of its own, there is no such group.
     with contextlib.suppress(ProcessLookupError):
         os.killpg(child.pid, signal.SIGKILL)
     _send(child, signal.SIGKILL)
 
 
-def _send(child: _Child, number: signal.Signals) -> None:
+def _send(child: ChildProcess, number: signal.Signals) -> None:
     with contextlib.suppress(ProcessLookupError):  # it has ended, and with its zygote gone it was reaped too
         signal.pidfd_send_signal(child.process, number)
 
 
-def _reap(zygote: RunningZygote, child: _Child) -> tuple[int, int]:
-    """Return the child's wait status and how many processes it left behind."""
+def reap(zygote: RunningZygote, child: ChildProcess, transcript: Listener) -> tuple[int, int]:
+    """Take the last announcements; return the wait status and how many processes were left behind."""
     try:
         answer = zygote.ask("reap", {"pid": child.pid}, (), {"reaped": 0})
         status, survivors = fields(answer.body, status=int, survivors=int)
@@ -173,10 +190,11 @@ def _reap(zygote: RunningZygote, child: _Child) -> tuple[int, int]:
         # The test has killed its zygote. Nobody is left to adopt, but the group can still be reached.
         _kill(child)
         raise
+    _drain(child, transcript)
     return status, survivors
 
 
-def _drain(child: _Child, transcript: Transcript) -> None:
+def _drain(child: ChildProcess, transcript: Listener) -> None:
     left = _DRAIN_LIMIT
     while left > 0 and (size := _read(child, transcript)):
         left -= size

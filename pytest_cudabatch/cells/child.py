@@ -16,7 +16,7 @@ from typing import Any, Literal, NoReturn
 import pytest
 
 from pytest_cudabatch.cells.interruption import report_interruption
-from pytest_cudabatch.cells.payload import PAYLOAD
+from pytest_cudabatch.cells.payload import PAYLOAD, SPENT
 from pytest_cudabatch.cells.protocol import STACKS_SIGNAL, Json, encode_line
 from pytest_cudabatch.cells.xfail import expected_failure
 
@@ -24,11 +24,18 @@ __all__ = ["Request", "run"]
 
 
 @dataclass(frozen=True)
-class Request:
-    """What to run, and the descriptors of the announcements, the output and the stacks."""
+class Cell:
+    """An item and the payload that its run is given."""
 
     item: pytest.Item
     payload: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to run, and the descriptors of the announcements, the output and the stacks."""
+
+    cells: tuple[Cell, ...]
     channel: int
     stdout: int
     stderr: int
@@ -36,25 +43,37 @@ class Request:
 
 
 def run(request: Request, variables: Mapping[str, str | None]) -> NoReturn:
-    """Run the item in this process, just forked, and leave. ``variables`` are restored first (None: unset).
+    """Run the items in this process, just forked, and leave. ``variables`` are restored first (None: unset).
 
+    A test that finds the process unfit for another one (``SPENT``) is the last of them.
     Leaves through libc's exit and not through the interpreter's end, which would wait for threads that the
     test left behind: Python's and C's exit handlers and the destructors of libraries still run, so that a
     crash in them is seen.
     """
     _take_place(request, variables)
-    announcer = Announcer(request)
-    announcer.say("begin", nodeid=request.item.nodeid)
-    config = request.item.config
-    config.stash[PAYLOAD] = request.payload
-    config.pluginmanager.register(announcer)
-    _run_protocol(request.item, announcer)
-    announcer.say("done", **announcer.output_sizes())
+    plugins = request.cells[0].item.config.pluginmanager
+    for cell in request.cells:
+        announcer = Announcer(request, cell.item)
+        plugins.register(announcer)
+        _run_cell(cell, announcer)
+        plugins.unregister(announcer)
+        spent = cell.item.config.stash.get(SPENT, None)
+        if spent is not None and cell is not request.cells[-1]:
+            announcer.say("spent", reason=spent)
+            os._exit(os.EX_SOFTWARE)
     atexit._run_exitfuncs()
     announcer.say("end")
     # PyDLL: the GIL stays held, so no thread of the test runs Python while libraries are torn down.
     ctypes.PyDLL(None).exit(0)
     os._exit(os.EX_SOFTWARE)
+
+
+def _run_cell(cell: Cell, announcer: Announcer) -> None:
+    """Run one item as if it were the only one: all fixtures end with it, those of the session too."""
+    announcer.say("begin", nodeid=cell.item.nodeid)
+    cell.item.config.stash[PAYLOAD] = cell.payload
+    _run_protocol(cell.item, announcer)
+    announcer.say("done", **announcer.output_sizes())
 
 
 def _run_protocol(item: pytest.Item, announcer: Announcer) -> None:
@@ -95,8 +114,9 @@ def _write_through() -> None:
 class Announcer:
     """A plugin that forwards phases, reports and warnings to the supervisor, in the order they happen."""
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: Request, item: pytest.Item) -> None:
         self._request = request
+        self._item = item
         self._process = os.getpid()
         self._sequence = 0
         self.phase: Literal["setup", "call", "teardown"] = "setup"
@@ -140,7 +160,7 @@ class Announcer:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Forward every report: subtests send more than three."""
-        config = self._request.item.config
+        config = self._item.config
         # pytest fails a test for its subtests when it asks for the status to show.
         config.hook.pytest_report_teststatus(config=config, report=report)
         data = config.hook.pytest_report_to_serializable(config=config, report=report)

@@ -21,6 +21,9 @@ KEPT = 64 << 10
 """Bytes that are kept of a text's head, and again of its tail."""
 
 
+_BEGINNING = Mark("setup", 0, 0)
+
+
 def unlinked_file(resources: ExitStack) -> int:
     """Open a new file that has no name and is gone with its last descriptor. ``resources`` closes it."""
     # Append mode: several processes may write, and none may overwrite another's text.
@@ -52,10 +55,13 @@ class CellFiles:
             self.stacks = unlinked_file(resources)
             self._resources = resources.pop_all()
 
-    def captured(self, marks: Sequence[Mark]) -> tuple[CapturedText, ...]:
-        """Cut the output at the marks; what came before the first one belongs to set-up."""
-        starts = [Mark("setup", 0, 0), *marks]
-        stops = [*((mark.stdout, mark.stderr) for mark in marks), (None, None)]
+    def captured(
+        self, marks: Sequence[Mark], *, since: Mark = _BEGINNING, until: Mark | None = None
+    ) -> tuple[CapturedText, ...]:
+        """Cut the output at the marks; what came before the first, from ``since`` on, belongs to set-up."""
+        starts = [since._replace(phase="setup"), *marks]
+        last = (until.stdout, until.stderr) if until else (None, None)
+        stops = [*((mark.stdout, mark.stderr) for mark in marks), last]
         texts = (
             CapturedText(start.phase, stream, clip(descriptor, offset, stop))
             for start, (stdout_stop, stderr_stop) in zip(starts, stops, strict=True)

@@ -18,7 +18,7 @@ from pytest_cudabatch.cells.protocol import VERSION, Packet, ProtocolError, fiel
 
 __all__ = ["Service"]
 
-_REQUESTS = {"run": 4, "reap": 0}  # kind -> file descriptors beside it
+_REQUESTS = {"run": 4, "batch": 4, "reap": 0}  # kind -> file descriptors beside it
 
 _EXIT_LIMIT = 1
 """Seconds for the exit handlers of a zygote."""
@@ -71,14 +71,17 @@ class Service:
                 os.close(descriptor)
 
     def _run(self, request: Packet) -> None:
-        nodeid, payload = fields(request.body, nodeid=str, payload=dict)
+        asked = [request.body] if request.kind == "run" else fields(request.body, cells=list)[0]
+        cells = [fields(cell, nodeid=str, payload=dict) for cell in asked]
+        missing = [nodeid for nodeid, _ in cells if nodeid not in self._items]
         threads = processes.other_threads()
         if threads:
             self._refuse(f"it cannot be forked safely while it has other threads: {', '.join(threads)}")
-        elif nodeid not in self._items:
-            self._refuse(f"there is no item {nodeid}")
+        elif missing or not cells:
+            self._refuse(f"there is no item {' or '.join(missing)}")
         else:
-            self._fork(child.Request(self._items[nodeid], payload, *request.descriptors))
+            items = tuple(child.Cell(self._items[nodeid], payload) for nodeid, payload in cells)
+            self._fork(child.Request(items, *request.descriptors))
 
     def _refuse(self, reason: str) -> None:
         send(self._conversation, "refused", {"reason": reason})

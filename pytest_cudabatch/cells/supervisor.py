@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 
+from pytest_cudabatch.cells.batch import Batch, BatchCell, run_batch
 from pytest_cudabatch.cells.cell import CellRefusedError, run_cell
 from pytest_cudabatch.cells.launch import Environment, RunningZygote
 from pytest_cudabatch.cells.outcome import CollectedItem, CollectionError, Outcome
@@ -67,6 +68,18 @@ class Zygote:
             raise
         except BaseException:
             # A lost zygote, or Ctrl-C with a child still running: closing ends both.
+            self.close()
+            raise
+
+    def run_batch(self, cells: Sequence[BatchCell]) -> Batch:
+        """Run items one after the other in one process; see Batch for what then counts. Raises as ``run``."""
+        for cell in cells:
+            self.item(cell.nodeid)
+        try:
+            return run_batch(self._started(), cells)
+        except CellRefusedError:
+            raise
+        except BaseException:
             self.close()
             raise
 

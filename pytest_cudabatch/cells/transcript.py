@@ -51,6 +51,11 @@ class Transcript:
         """Whether the child announced its end, and everything before it, without a fault."""
         return "end" in self._said and self.violation is None
 
+    @property
+    def done(self) -> bool:
+        """Whether the item's own announcements are complete; the process may have more to say."""
+        return "done" in self._said and self.violation is None
+
     def feed(self, chunk: bytes) -> None:
         """Take the next bytes of the channel; after the close they are not looked at."""
         if self._closed or self.violation is not None:

@@ -1,0 +1,228 @@
+"""``--cuda-isolation``: what shares a process, and that every verdict is that of a process of its own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from pytest_cudabatch.implementations import BUILTIN
+
+SIMULATED = ("--cuda-matrix", "--cuda-platform=simulated")
+ONE = "--cuda-select=runtime==12.9 on driver==13.0"
+WORKERS = pytest.mark.parametrize(
+    "workers",
+    [(), pytest.param(("-n2",), marks=pytest.mark.nightly)],
+    ids=["one process", "two workers"],
+)
+
+COMPANY = """
+import atexit, os, signal, subprocess, threading, time
+import pytest
+
+def tell_process():
+    print("process", os.getpid())
+
+def test_first(cuda_pairing):
+    tell_process()
+
+def test_segfaults(cuda_pairing):
+    os.kill(os.getpid(), signal.SIGSEGV)
+
+def test_fails(cuda_pairing):
+    assert cuda_pairing is None
+
+def test_skips(cuda_pairing):
+    pytest.skip("not today")
+
+@pytest.mark.xfail(reason="known")
+def test_xfails(cuda_pairing):
+    assert cuda_pairing is None
+
+def test_hangs(cuda_pairing):
+    threading.Event().wait()
+
+def test_leaves_silently(cuda_pairing):
+    os._exit(0)
+
+@pytest.fixture(scope="session")
+def of_session():
+    tell_process()
+    yield
+    print("session ends")
+
+def test_middle(cuda_pairing, of_session):
+    tell_process()
+
+@pytest.mark.cuda_cell(alone=True)
+def test_alone(cuda_pairing):
+    tell_process()
+
+def test_last(cuda_pairing, of_session):
+    tell_process()
+"""
+SPOILERS = {
+    "segfaults": "it was killed by signal 11",
+    "hangs": "it did not go on within its deadline",
+    "leaves_silently": "it left with status 0",
+}
+
+
+def run(
+    pytester: pytest.Pytester, isolation: str, *arguments: str
+) -> tuple[pytest.RunResult, dict[str, tuple[Any, ...]]]:
+    """Run, and return each cell's verdict, path, cause and pytest's own count of it."""
+    name = f"{isolation}.json"
+    result = pytester.runpytest_subprocess(
+        *SIMULATED, f"--cuda-isolation={isolation}", f"--cuda-report={name}", *arguments
+    )
+    cells = json.loads((pytester.path / name).read_text())["cells"]
+    return result, {
+        cell["nodeid"]: (
+            cell["verdict"],
+            cell["path"],
+            cell["finding"] and cell["finding"]["code"],
+            cell["pytest"],
+            cell["phase"],
+            cell["signal"],
+        )
+        for cell in cells
+    }
+
+
+@WORKERS
+def test_verdicts_in_company_are_those_of_processes_of_their_own(
+    pytester: pytest.Pytester, workers: Sequence[str]
+) -> None:
+    pytester.makepyfile(COMPANY)
+    options = (ONE, "--cuda-no-suite", "--cuda-timeout=2", *workers)
+    _, expected = run(pytester, "cell", *options)
+    result, found = run(pytester, "pairing", *options, "-rA")
+    assert found == expected
+    assert len(found) == 10
+    result.assert_outcomes(passed=4, failed=4, skipped=1, xfailed=1)
+    spoiled = [line for line in result.outlines if "]: it " in line]
+    assert {line.partition("::test_")[2].replace("[cu12.9-d13.0]: ", ": ") for line in spoiled} == {
+        f"{name}: {how}" for name, how in SPOILERS.items()
+    }
+
+
+def processes(result: pytest.RunResult) -> dict[str, set[str]]:
+    """Which processes wrote of themselves while each test ran."""
+    found: dict[str, set[str]] = {}
+    name = ""
+    for line in result.outlines:
+        if line.startswith("____") and "test_" in line:
+            name = line.partition("test_")[2].partition("[")[0]
+        if line.startswith("process "):
+            found.setdefault(name, set()).add(line)
+    return found
+
+
+def test_who_shares_a_process_and_who_does_not(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(COMPANY)
+    result, _ = run(
+        pytester, "pairing", ONE, "--cuda-no-suite", "-rA", "-k", "first or middle or last or alone"
+    )
+    together = processes(result)
+    assert {name: len(own) for name, own in together.items()} == dict.fromkeys(
+        ["first", "middle", "alone", "last"], 1
+    )
+    assert together["first"] == together["middle"] == together["last"]
+    assert together["alone"] != together["first"]
+    # A session's fixtures end with each cell, as in a process of its own.
+    assert result.outlines.count("session ends") == 2
+
+
+def test_each_pairing_has_processes_of_its_own(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(COMPANY)
+    select = "--cuda-select=runtime==12.9 on driver>=13.0,<=13.2"
+    result, _ = run(pytester, "pairing", select, "--cuda-no-suite", "-rA", "-k", "first or last")
+    numbers = [line for line in result.outlines if line.startswith("process ")]
+    assert len(numbers) == 6  # the session's fixture tells too
+    assert len(set(numbers)) == 2
+
+
+def test_a_crash_at_exit_is_found_though_nobody_is_named(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+        import atexit, os
+
+        def test_first(cuda_pairing):
+            pass
+
+        def test_registers_a_crash(cuda_pairing):
+            atexit.register(os.abort)
+
+        def test_last(cuda_pairing):
+            pass
+        """
+    )
+    _, expected = run(pytester, "cell", ONE, "--cuda-no-suite")
+    _, found = run(pytester, "pairing", ONE, "--cuda-no-suite")
+    assert found == expected
+    assert sorted(found.values())[0][:1] == ("crashed",)
+
+
+def test_a_cell_that_passes_and_loses_the_context_is_named(pytester: pytest.Pytester) -> None:
+    """The next cell's failure is not its own: it passes in another process."""
+    pytester.makepyfile(
+        """
+        from pytest_cudabatch.errors import CudaError
+
+        LOST = []
+
+        def test_poisons_and_passes(cuda_pairing, record_property):
+            record_property("cudabatch_lost_context", "an illegal address")
+            LOST.append("context")
+
+        def test_next(cuda_pairing):
+            assert LOST == []
+        """
+    )
+    result, found = run(pytester, "pairing", ONE, "--cuda-no-suite")
+    assert [verdict for verdict, *_ in found.values()] == ["crashed", "passed"]
+    result.stdout.fnmatch_lines(
+        ["*::test_poisons_and_passes?cu12.9-d13.0?: its context was lost: an illegal *"]
+    )
+
+
+def test_a_fault_injected_into_every_cell_reaches_every_cell(pytester: pytest.Pytester) -> None:
+    options = (
+        ONE,
+        "--cuda-suite-only",
+        "--cuda-inject=lookup=500",
+        "-k",
+        "test_callee or test_the_announced",
+    )
+    _, expected = run(pytester, "cell", *options)
+    _, found = run(pytester, "pairing", *options)
+    assert found == expected
+    assert {path for _, path, *_ in found.values()} == {"fallback"}
+
+
+@pytest.mark.parametrize("name", ["reference", "specimen:leaves-last-error"])
+def test_a_part_of_the_suite(pytester: pytest.Pytester, name: str) -> None:
+    options = (ONE, "--cuda-suite-only", f"--cuda-implementation={name}", "-k", "fallback or abi or streams")
+    _, expected = run(pytester, "cell", *options)
+    _, found = run(pytester, "pairing", *options)
+    assert found == expected
+    assert len(found) > 10
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", sorted(BUILTIN))
+def test_the_whole_suite(pytester: pytest.Pytester, name: str) -> None:
+    options = ("--cuda-suite-only", f"--cuda-implementation={name}", "-n2")
+    _, expected = run(pytester, "cell", *options)
+    _, found = run(pytester, "pairing", *options)
+    assert found == expected
+    assert len(found) > 1500
+
+
+def test_an_unknown_isolation_is_refused(pytester: pytest.Pytester) -> None:
+    result = pytester.runpytest_subprocess(*SIMULATED, "--cuda-isolation=thread")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert result.errlines[0] == "ERROR: --cuda-isolation: 'thread' is none of cell, pairing, none"

@@ -80,7 +80,8 @@ def identity_of(item: pytest.Item) -> dict[str, Any]:
         "finding": cell_setting(item, "finding"),
         "implementation": implementation,
         "pairing": pairing.id if pairing else None,
-        "alone": cell_setting(item, "alone") == "True" or not ALONE.isdisjoint(item.fixturenames),
+        "alone": cell_setting(item, "alone") == "True"
+        or not ALONE.isdisjoint(getattr(item, "fixturenames", ())),
     }
 
 

@@ -119,7 +119,8 @@ def fork_child(
     finally:
         os.close(theirs)
     if answer.kind == "refused":
-        raise CellRefusedError(str(answer.body.get("reason")))
+        asked = body.get("nodeid", "a batch")
+        raise CellRefusedError(f"{asked}: {answer.body.get('reason')}")
     (process,) = answer.descriptors
     resources.callback(os.close, process)
     (pid,) = fields(answer.body, pid=int)

@@ -77,6 +77,7 @@ class Known:
     findings: Sequence[str]
     arity: tuple[int | None, int | None] = (None, None)
     platforms: Sequence[str] = ("device", "simulated")
+    pairings: str = "cu13.*"
     may: bool = False
 
     def covers(self, cell: dict[str, Any]) -> bool:
@@ -84,6 +85,7 @@ class Known:
         return (
             cell["implementation"] == self.package
             and cell["platform"] in self.platforms
+            and fnmatchcase(cell["pairing"], self.pairings)
             and fnmatchcase(cell["case"].removeprefix("cudabatch/"), self.cases)
         )
 

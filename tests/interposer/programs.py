@@ -27,6 +27,8 @@ WAYS = {
     "entry-point": 6,
     "address-taken": 7,
     "computed": 8,
+    "old-lookup": 9,
+    "entry-point-by-version": 10,
 }
 
 NON_CANONICAL = 0xDEAD_0000_0000_0000
@@ -121,21 +123,26 @@ class Programs:
         named = {f"TEST_{name.upper()}": str(value) for name, value in settings.items()}
         return {**os.environ, **(environment(self.evidence_path) if audited else {}), **named}
 
-    def start(self, script: str, settings: Settings, *, audited: bool = True) -> subprocess.Popen[str]:
+    def start(
+        self, script: str, settings: Settings, *, audited: bool = True, preload: Path | None = None
+    ) -> subprocess.Popen[str]:
         """Start a script, which has PRELUDE's names, with pipes for its output."""
+        preloaded = {"LD_PRELOAD": str(preload)} if preload else {}
         return subprocess.Popen(
             [sys.executable, "-c", PRELUDE + script],
-            env=self.variables(settings, audited=audited),
+            env={**self.variables(settings, audited=audited), **preloaded},
             cwd=self.evidence_path.parent,  # -c imports from here first, so not from where the sources lie
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
         )
 
-    def run(self, script: str, settings: Settings, *, audited: bool = True) -> Ended:
+    def run(
+        self, script: str, settings: Settings, *, audited: bool = True, preload: Path | None = None
+    ) -> Ended:
         """Run a script to its end, with a fresh slot 0."""
         self.evidence_file.clear(0)
-        process = self.start(script, settings, audited=audited)
+        process = self.start(script, settings, audited=audited, preload=preload)
         output, errors = process.communicate(timeout=60)
         said = [json.loads(line) for line in output.splitlines()]
         return Ended(process.returncode, said, errors, self.evidence_file.read(0))

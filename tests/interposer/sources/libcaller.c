@@ -17,6 +17,8 @@
 #define BY_ENTRY_POINT 6
 #define ADDRESS_TAKEN 7
 #define COMPUTED 8
+#define BY_OLD_LOOKUP 9
+#define BY_ENTRY_POINT_OF_VERSION 10
 
 typedef int call10(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t,
                    uint64_t);
@@ -65,6 +67,20 @@ static void *obtain(void)
     void *found = NULL;
     int status;
     return look_up("cuMemcpyBatchAsync", &found, look_up_version, look_up_flags, &status) == 0 ? found : NULL;
+#elif OBTAIN == BY_OLD_LOOKUP
+    int (*newest)(const char *, void **, int, uint64_t, int *) = dlsym(RTLD_DEFAULT, "cuGetProcAddress_v2");
+    int (*look_up)(const char *, void **, int, uint64_t);
+    void *found = NULL;
+    int status;
+    if (newest("cuGetProcAddress", (void **)&look_up, 11030, 0, &status) != 0)
+        return NULL;
+    return look_up("cuMemcpyBatchAsync", &found, look_up_version, look_up_flags) == 0 ? found : NULL;
+#elif OBTAIN == BY_ENTRY_POINT_OF_VERSION
+    int (*look_up)(const char *, void **, unsigned, uint64_t, int *) =
+        dlsym(RTLD_DEFAULT, "cudaGetDriverEntryPointByVersion");
+    void *found = NULL;
+    int status;
+    return look_up("cuMemcpyBatchAsync", &found, 12080, look_up_flags, &status) == 0 ? found : NULL;
 #elif OBTAIN == BY_ENTRY_POINT
     int (*look_up)(const char *, void **, uint64_t, int *) = dlsym(RTLD_DEFAULT, "cudaGetDriverEntryPoint");
     void *found = NULL;

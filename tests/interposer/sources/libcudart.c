@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 enum { NOT_AS_EXPECTED = 777, ERRNO_AFTER = 4711 };
 
@@ -57,6 +58,17 @@ void check_expect(const uint64_t *parameters)
 }
 
 void check_answer(int code) { answer = code; }
+
+static int hanging;
+
+/* From now on no batch call returns. */
+void check_hang(void) { hanging = 1; }
+
+static void hang_if_asked(void)
+{
+    while (hanging)
+        pause();
+}
 
 static void *called_from;
 static int errno_before;
@@ -112,6 +124,7 @@ int cudaMemcpyBatchAsync(void *dsts, void *srcs, void *sizes, size_t count, void
                       WORD(indexes), attribute_count, WORD(fail), WORD(stream)};
     NOTE_CALLER();
     follow_stream(stream);
+    hang_if_asked();
     if (fail != NULL)
         *fail = SIZE_MAX;
     int code = batch9 ? batch9(dsts, srcs, sizes, count, attributes, indexes, attribute_count, fail, stream) : 0;
@@ -132,6 +145,7 @@ int cudaMemcpyBatchAsync(void *dsts, void *srcs, void *sizes, size_t count, void
                       WORD(attributes), WORD(indexes), attribute_count, WORD(stream)};
     NOTE_CALLER();
     follow_stream(stream);
+    hang_if_asked();
     int code = batch8 ? batch8(dsts, srcs, sizes, count, attributes, indexes, attribute_count, stream) : 0;
     return code != 0 ? code : judge(got, 8);
 }

@@ -17,6 +17,7 @@ __all__ = ["configure", "run"]
 _EPILOG = """\
 The program's streams are its own; what was recorded goes to stderr, or to the file of -o. The exit status is
 the program's; 128 + N where signal N ended it; 127 or 126 where there is no such program or it cannot be run.
+Children that go on when the program has ended are recorded up to then.
 SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 that are sent to cudabatch are passed on to the program.
 """
 

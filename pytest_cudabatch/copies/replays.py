@@ -34,7 +34,10 @@ _APART = 128 * 1024
 """Bytes around each stretch of pageable memory, so that a trace of the replay tells them apart too."""
 
 _DEFAULT_LIMIT = 4 << 30
-_NON_CANONICAL = 1 << 63
+_WITHOUT_MEMORY = {MemoryKind.NULL: 0, MemoryKind.BEYOND: 1 << 63}
+"""Kinds of regions at which no memory can lie, and where they are in a replay."""
+
+_FURTHEST = np.uint64(1 << 56)
 _HANDLES = {DEFAULT_STREAM: 0, LEGACY_STREAM: 1, PER_THREAD_STREAM: 2}
 _ON_DEVICE = (MemoryKind.DEVICE, MemoryKind.MANAGED)
 _SYNCHRONISED_BY = "cudaDeviceSynchronize"
@@ -50,10 +53,11 @@ def plan_of(trace: Trace, index: int) -> Plan:
     """
     batch = trace.batch(index)
     kinds = trace.region_kinds
-    if np.any(kinds[batch.src_regions] == MemoryKind.NOWHERE) or np.any(
-        kinds[batch.dst_regions] == MemoryKind.NOWHERE
-    ):
-        raise ValueError(f"batch {index} has addresses that can hold no memory, such as NULL")
+    for regions, offsets in ((batch.src_regions, batch.src_offsets), (batch.dst_regions, batch.dst_offsets)):
+        if np.isin(kinds[regions], list(_WITHOUT_MEMORY)).any():
+            raise ValueError(f"batch {index} has addresses that can hold no memory, such as NULL")
+        if np.any(offsets > _FURTHEST) or np.any(batch.sizes > _FURTHEST):
+            raise ValueError(f"batch {index} has a copy that is larger than any memory")
     src_places, src_offsets, src_extents = _lay_out(batch.src_regions, batch.src_offsets, batch.sizes, kinds)
     dst_places, dst_offsets, dst_extents = _lay_out(batch.dst_regions, batch.dst_offsets, batch.sizes, kinds)
     uniform = len(np.unique(batch.sizes)) <= 1
@@ -161,7 +165,7 @@ class Replay:
         self.trace = trace.of_process(process)
         self.runtime = runtime
         used = np.union1d(self.trace.src_regions, self.trace.dst_regions)
-        needed = int(trace.region_nbytes[used].sum()) if len(used) else 0
+        needed = sum(int(nbytes) for nbytes in trace.region_nbytes[used])
         if needed > limit:
             raise ValueError(f"the trace's regions have {needed} bytes, more than the {limit} allowed")
         self._driver = ctypes.CDLL("libcuda.so.1")  # the one that is loaded
@@ -233,8 +237,8 @@ class Replay:
         """Return the address of a new region of that one's kind."""
         kind, nbytes = MemoryKind(self.trace.region_kinds[region]), int(self.trace.region_nbytes[region])
         place = int(self.trace.region_places[region])
-        if kind is MemoryKind.NOWHERE:
-            return 0 if nbytes < _NON_CANONICAL and place == 0 else _NON_CANONICAL
+        if kind in _WITHOUT_MEMORY:
+            return _WITHOUT_MEMORY[kind]
         if kind is MemoryKind.DEVICE:
             buffer = self.runtime.malloc(nbytes)
             held.callback(self.runtime.free, buffer)

@@ -46,14 +46,20 @@ _PLACE_BYTES = 4096
 
 
 class MemoryKind(enum.IntEnum):
-    """The kind of a region. PAGEABLE is all that no watched function gave; NOWHERE can hold no memory."""
+    """The kind of a region.
+
+    PAGEABLE is all that no watched function gave, so also an address that was never mapped. No memory can lie
+    at NULL and its neighbours, nor BEYOND what a process can address; offsets count from 0 and from the first
+    address used.
+    """
 
     DEVICE = 0
     MANAGED = 1
     PINNED = 2
     REGISTERED = 3
     PAGEABLE = 4
-    NOWHERE = 5
+    NULL = 5
+    BEYOND = 6
 
 
 @dataclass(frozen=True)

@@ -62,6 +62,8 @@ class _Blocked(AbstractContextManager["_Blocked"]):
     """Blocks what is waited for; what came in the meantime and nobody took is dropped at the end."""
 
     def __enter__(self) -> _Blocked:
+        if signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # else the kernel would keep no status for us
         self.before = signal.pthread_sigmask(signal.SIG_BLOCK, {*_FORWARDED, signal.SIGCHLD})
         return self
 

@@ -182,8 +182,9 @@ class Regions:
 
 
 def _stretch(start: int, length: int) -> _Region:
-    nowhere = start < _LOWEST or start >= _HIGHEST
-    return _Region(MemoryKind.NOWHERE if nowhere else MemoryKind.PAGEABLE, start, length)
+    if start < _LOWEST:
+        return _Region(MemoryKind.NULL, start, length)
+    return _Region(MemoryKind.BEYOND if start >= _HIGHEST else MemoryKind.PAGEABLE, start, length)
 
 
 def _place(

@@ -12,6 +12,7 @@ from pytest_cudabatch.interposer import (
     Call,
     CopyPath,
     Evidence,
+    Fault,
     Location,
     Lookup,
     ProcessEvidence,
@@ -77,6 +78,7 @@ def _process(process: ProcessEvidence) -> dict[str, Any]:
         ),
         "mismatches": [_call(call) for call in evidence.mismatches],
         "unfinished": [_call(call) for call in evidence.in_flight],
+        "fault": None if evidence.fault is None else _fault(evidence.fault),
         "injections": [
             {"rule": rule.rule, "seen": rule.seen, "fired": rule.fired} for rule in evidence.injections
         ],
@@ -170,6 +172,11 @@ def _call(call: Call) -> dict[str, Any]:
     }
 
 
+def _fault(fault: Fault) -> dict[str, Any]:
+    place = None if fault.place is None else _place(fault.place)
+    return {"signal": fault.signal, "address": fault.address, "place": place}
+
+
 def _place(location: Location) -> dict[str, Any]:
     return {"file": location.file, "offset": location.offset, "symbol": location.symbol}
 
@@ -234,6 +241,8 @@ def _process_lines(process: ProcessEvidence) -> Iterator[str]:
         yield f"  wrong ABI: {_call_line(call)}"
     for call in evidence.in_flight:
         yield f"  did not return: {_call_line(call)}"
+    if evidence.fault is not None:
+        yield f"  {_fault_line(evidence.fault)}"
     for rule in data["injections"]:
         yield f"  injected {rule['rule']}: {rule['fired']} of {rule['seen']} calls"
     if evidence.lost:
@@ -270,6 +279,12 @@ def _call_line(call: Call) -> str:
         f"{call.function} of {_name(call.callee.file)}{taken}, called{given} by "
         f"{_name(call.caller.file)}+{call.caller.offset:#x}"
     )
+
+
+def _fault_line(fault: Fault) -> str:
+    place = "" if fault.place is None else f" in {_name(fault.place.file)}+{fault.place.offset:#x}"
+    address = "" if fault.address is None else f", which wanted {fault.address:#x}"
+    return f"{fault.signal}{place}{address}"
 
 
 def _name(file: str) -> str:

@@ -212,6 +212,14 @@ def test_a_crash_is_explained(tmp_path: Path) -> None:
     assert Path(mismatch["caller"]["file"]).name == "libspecimen-driver-version.so"
     assert mismatch["callee"]["file"] == str(RUNTIMES[12])
     assert process["unfinished"][0]["caller"] == mismatch["caller"]
+    assert process["fault"]["signal"] == "SIGSEGV"
+    assert process["fault"]["place"]["file"] == str(DRIVER)
+
+
+def test_status_is_known_where_whoever_started_us_ignores_its_children(tmp_path: Path) -> None:
+    command = ["sh", "-c", 'trap "" CHLD; exec "$@"', "sh", *arguments(command=["sh", "-c", "exit 3"])]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, check=False, timeout=60)
+    assert done.returncode == 3
 
 
 def test_injection_holds_in_every_process(tmp_path: Path) -> None:

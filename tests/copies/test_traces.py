@@ -256,13 +256,14 @@ def test_regions_and_kinds_make_the_directions_of_a_plan() -> None:
         MemoryKind.PINNED,
         MemoryKind.REGISTERED,
         MemoryKind.PAGEABLE,
-        MemoryKind.NOWHERE,
+        MemoryKind.NULL,
+        MemoryKind.BEYOND,
     ]
     trace = replace(
         trace,
         region_kinds=np.array(kinds, np.uint8),
-        region_nbytes=np.full(6, 1 << 20, np.uint64),
-        region_places=np.zeros(6, np.uint16),
+        region_nbytes=np.full(7, 1 << 20, np.uint64),
+        region_places=np.zeros(7, np.uint16),
     )
 
     def direction(source: MemoryKind, destination: MemoryKind) -> Direction:
@@ -276,4 +277,9 @@ def test_regions_and_kinds_make_the_directions_of_a_plan() -> None:
     assert direction(MemoryKind.DEVICE, MemoryKind.MANAGED) is Direction.D2D
     assert direction(MemoryKind.PINNED, MemoryKind.PAGEABLE) is Direction.MIXED
     with pytest.raises(ValueError, match="batch 0 has addresses that can hold no memory, such as NULL"):
-        direction(MemoryKind.NOWHERE, MemoryKind.DEVICE)
+        direction(MemoryKind.NULL, MemoryKind.DEVICE)
+    with pytest.raises(ValueError, match="can hold no memory"):
+        direction(MemoryKind.DEVICE, MemoryKind.BEYOND)
+    huge = replace(trace, sizes=np.full(6, 2**60, np.uint64))
+    with pytest.raises(ValueError, match="batch 0 has a copy that is larger than any memory"):
+        plan_of(huge, 0)

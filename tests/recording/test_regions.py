@@ -66,8 +66,8 @@ def test_null_and_addresses_that_no_process_has() -> None:
     regions.used(ends([0, 0x10], [1 << 60, HOST], [8, 8]))
     assert resolved(regions) == ([(0, 0), (0, 16)], [(1, 0), (2, 0)])
     assert [kind for kind, *_ in regions.described()] == [
-        MemoryKind.NOWHERE,
-        MemoryKind.NOWHERE,
+        MemoryKind.NULL,
+        MemoryKind.BEYOND,
         MemoryKind.PAGEABLE,
     ]
 

@@ -4,7 +4,7 @@
  *
  * The program is given functions of ours in place of libc's: they leave a note and call the real ones. What
  * libc calls inside itself is not seen (system and popen run /bin/sh, which is itself watched), nor are raw
- * system calls.
+ * system calls, nor calls through pointers that relocations fill in (-fno-plt).
  */
 #ifndef CUDABATCH_EXECS_H
 #define CUDABATCH_EXECS_H

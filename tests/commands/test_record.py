@@ -217,7 +217,9 @@ def test_a_crash_is_explained(tmp_path: Path) -> None:
 
 
 def test_status_is_known_where_whoever_started_us_ignores_its_children(tmp_path: Path) -> None:
-    command = ["sh", "-c", 'trap "" CHLD; exec "$@"', "sh", *arguments(command=["sh", "-c", "exit 3"])]
+    ignore = "import os, signal, sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN)"
+    ignoring = f"{ignore}; os.execv(sys.argv[1], sys.argv[1:])"
+    command = [sys.executable, "-c", ignoring, *arguments(command=["sh", "-c", "exit 3"])]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, check=False, timeout=60)
     assert done.returncode == 3
 

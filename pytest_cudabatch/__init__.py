@@ -13,7 +13,15 @@ if TYPE_CHECKING:
     from pytest_cudabatch.copies import BoundPlan, Direction, Mixture, Plan, make_plan
     from pytest_cudabatch.cuda import Runtime
     from pytest_cudabatch.errors import CudaBatchError, CudaError, UsageError
-    from pytest_cudabatch.fixtures import BatchCopy, Blame, ContractCheck, EvidenceReader, Injector, PlanMaker
+    from pytest_cudabatch.fixtures import (
+        BatchCopy,
+        Blame,
+        ContractCheck,
+        EvidenceReader,
+        GateMaker,
+        Injector,
+        PlanMaker,
+    )
     from pytest_cudabatch.implementations import BoundImplementation, Implementation
     from pytest_cudabatch.interposer import Call, CopyPath, Evidence
     from pytest_cudabatch.load_order import LoadOrder
@@ -36,6 +44,7 @@ __all__ = [
     "Direction",
     "Evidence",
     "EvidenceReader",
+    "GateMaker",
     "Implementation",
     "Injector",
     "LoadOrder",
@@ -54,7 +63,15 @@ _HOMES = {
     "copies": ("BoundPlan", "Direction", "Mixture", "Plan", "make_plan"),
     "cuda": ("Runtime",),
     "errors": ("CudaBatchError", "CudaError", "UsageError"),
-    "fixtures": ("BatchCopy", "Blame", "ContractCheck", "EvidenceReader", "Injector", "PlanMaker"),
+    "fixtures": (
+        "BatchCopy",
+        "Blame",
+        "ContractCheck",
+        "EvidenceReader",
+        "GateMaker",
+        "Injector",
+        "PlanMaker",
+    ),
     "implementations": ("BoundImplementation", "Implementation"),
     "interposer": ("Call", "CopyPath", "Evidence"),
     "load_order": ("LoadOrder",),

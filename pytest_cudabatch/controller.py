@@ -148,6 +148,10 @@ class Controller(Worker):
         """
         settings = Settings.from_config(config)
         platform, pairings, host = find_pairings(settings)
+        if settings.schedule.adversarial and platform != "simulated":
+            raise UsageError(
+                f"--cuda-schedule: {settings.schedule} is for simulated CUDA, not for {platform}"
+            )
         config.hook.pytest_cudabatch_modify_pairings(config=config, pairings=pairings)
         start, root = config.invocation_params.dir, config.rootpath
         named = {argument: named_in_suite(argument, start, root) for argument in config.args}
@@ -175,6 +179,7 @@ class Controller(Worker):
             isolation=settings.isolation,
             distribution=str(config.getoption("dist", "no")),
             search_path=tuple(entry for entry in sys.path if entry),
+            schedule=str(settings.schedule),
         )
         return cls(config, run, settings, host)
 
@@ -186,6 +191,8 @@ class Controller(Worker):
         where = {"simulated": "simulated CUDA", "no-driver": "real runtimes without a driver"}.get(
             run.platform, f"{run.platform}: {', '.join(self.host.gpus)}"
         )
+        if self.settings.schedule.adversarial:
+            where += f", schedule {run.schedule}"
         return (
             f"cuda matrix: {where}; pairings: {len(run.pairings)} (runtimes: {len(runtimes)}, "
             f"drivers: {len(drivers)}); {', '.join(run.implementations)}{ISOLATION_NOTES[run.isolation]}"
@@ -284,7 +291,8 @@ class Controller(Worker):
             "id": self.run.id,
             "started": self.run.started,
             "isolation": self.run.isolation,
-            "seed": None,
+            "schedule": "adversarial" if self.settings.schedule.adversarial else "fair",
+            "seed": self.settings.schedule.seed,
             "selection": " ".join(part for part in (self.run.tier, self.run.selection) if part),
         }
 
@@ -343,6 +351,8 @@ class Controller(Worker):
         command.extend(f"--cuda-runtime={path}" for path in settings.runtimes)
         if settings.injections is not None:
             command.append(f"--cuda-inject={settings.injections}")
+        if settings.schedule.adversarial:
+            command.append(f"--cuda-schedule={settings.schedule}")
         if settings.timeout != DEFAULT_TIMEOUT:
             command.append(f"--cuda-timeout={settings.timeout:g}")
         if settings.known_issues_fail:

@@ -38,6 +38,19 @@ HINTS = {
         "read cudaGetLastError after an error that was handled; else the next launch check finds it"
     ),
     Code.LEGACY_STREAM: "the batch call rejects streams 0 and 0x1: copy one by one on them",
+    Code.SOURCE_FREED_EARLY: (
+        "keep whatever queued copies read (sources, bounce buffers, lists of a host function) until the "
+        "stream has passed them: record an event behind the copies and reuse the memory when it is reached"
+    ),
+    Code.MISSING_ORDER: (
+        "copy on the caller's stream, or let the copying stream wait for an event that is recorded there "
+        "before the copies, and the caller's for one behind them; srcAccessOrder must be STREAM for sources "
+        "that queued work writes"
+    ),
+    Code.EARLY_RETURN: (
+        "the caller's stream must wait for the copies: copy on it, or let it wait (cudaStreamWaitEvent) for "
+        "an event behind the copies on the stream that makes them"
+    ),
     Code.BAD_ADDRESS: "check the descriptor's addresses and sizes against the allocations",
     Code.ZERO_SIZE: "leave entries of no bytes out; the batch call rejects the whole batch for one of them",
     Code.ATTRIBUTES: (

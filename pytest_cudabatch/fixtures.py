@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pytest_cudabatch.contract import Answer, Contract, ContractAnswer, Question
     from pytest_cudabatch.contract.bench import Bench
     from pytest_cudabatch.copies import BoundPlan, Direction, Mixture, Plan
-    from pytest_cudabatch.cuda import Memory, Runtime
+    from pytest_cudabatch.cuda import Gate, Memory, Runtime
     from pytest_cudabatch.implementations import BoundImplementation, Capabilities, Implementation
     from pytest_cudabatch.interposer import Evidence, EvidenceFile
     from pytest_cudabatch.pairings import Pairing
@@ -29,6 +29,7 @@ __all__ = [
     "Blame",
     "ContractCheck",
     "EvidenceReader",
+    "GateMaker",
     "Injector",
     "PlanMaker",
     "batch_copy",
@@ -36,6 +37,7 @@ __all__ = [
     "cuda_contract",
     "cuda_evidence",
     "cuda_finding",
+    "cuda_gate",
     "cuda_inject",
     "cuda_pairing",
     "cuda_runtime",
@@ -94,6 +96,13 @@ class PlanMaker(Protocol):
 
         Its buffers are freed when the next one is asked for, so its copies must have completed by then.
         """
+
+
+class GateMaker(Protocol):
+    """The ``cuda_gate`` fixture: holds a stream up for a while."""
+
+    def __call__(self, stream: int, seconds: float = 0.15) -> Gate:
+        """Hold up what is queued on ``stream`` from now on, for so many seconds or until ``open()``."""
 
 
 class EvidenceReader(Protocol):
@@ -205,6 +214,26 @@ def copy_plan(request: pytest.FixtureRequest, cuda_runtime: Runtime) -> Iterator
 
 
 @pytest.fixture
+def cuda_gate(cuda_runtime: Runtime) -> Iterator[GateMaker]:
+    """Yield ``close(stream, seconds=0.15)``: work queued on the stream behind it waits for a timer.
+
+    A timer and not the test, because a call of the implementation may itself wait for the stream.
+    """
+    from pytest_cudabatch.cuda import Gate  # noqa: PLC0415 - in the cell only
+
+    gates: list[Gate] = []
+
+    def close(stream: int, seconds: float = 0.15) -> Gate:
+        gates.append(Gate(cuda_runtime, stream))
+        gates[-1].open_in(seconds)
+        return gates[-1]
+
+    yield close
+    for gate in gates:
+        gate.open()
+
+
+@pytest.fixture
 def cuda_evidence(request: pytest.FixtureRequest) -> EvidenceReader:
     """Return a function that reads what the interposer has seen in this cell so far."""
     return request.config.stash[EVIDENCE].read
@@ -312,13 +341,21 @@ class BatchCopy:
         self._memory.stream_synchronize(stream)
         self.check_bytes(plan)
 
-    def check_bytes(self, plan: BoundPlan) -> None:
-        """Fail unless every byte of ``plan``'s buffers is right; its copies must have completed."""
+    def check_bytes(self, plan: BoundPlan, *, finding: str = "wrong-bytes") -> None:
+        """Fail unless every byte of ``plan``'s buffers is right; its copies must have completed.
+
+        ``finding`` is what wrong bytes stand for. Bytes that are right as soon as the whole device is idle
+        came too late: the copies were not on the stream that was synchronised, nor waited for by it.
+        """
         problems = plan.verify()
-        if problems:
-            overrun = any(type(problem).__name__ == "GuardOverrun" for problem in problems)
-            with self._blame("guard-overrun" if overrun else "wrong-bytes"):
-                raise AssertionError("\n".join(map(str, problems)))
+        if not problems:
+            return
+        self._memory.device_synchronize()
+        late = not plan.verify()
+        overrun = any(type(problem).__name__ == "GuardOverrun" for problem in problems)
+        with self._blame("early-return" if late else "guard-overrun" if overrun else finding):
+            when = "before the copies were done: " if late else ""
+            raise AssertionError(when + "\n".join(map(str, problems)))
 
     def _tell(self, name: str, value: str) -> None:
         if (name, value) not in self._node.user_properties:

@@ -16,6 +16,7 @@ from pytest_cudabatch.fixtures import (
     cuda_contract,
     cuda_evidence,
     cuda_finding,
+    cuda_gate,
     cuda_inject,
     cuda_pairing,
     cuda_runtime,
@@ -34,6 +35,7 @@ __all__ = [
     "cuda_contract",
     "cuda_evidence",
     "cuda_finding",
+    "cuda_gate",
     "cuda_inject",
     "cuda_load_order",
     "cuda_pairing",
@@ -142,6 +144,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="auto|device|simulated|no-driver",
         help="where the cells run: a real GPU, simulated CUDA, or real runtimes without a driver (no "
         "copies); auto takes a GPU where one can be used, else simulated CUDA",
+    )
+    _setting(
+        parser,
+        group,
+        "cuda-schedule",
+        metavar="fair|adversarial[:SEED]",
+        help="when queued work runs on simulated CUDA: as soon as it may, in order (default), or as late and "
+        "in as odd an order as CUDA allows, by a seed that is drawn and printed where none is given",
     )
     _setting(
         parser,

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_cudabatch.cuda import Schedule
 from pytest_cudabatch.errors import UsageError
 from pytest_cudabatch.finding_codes import Code
 from pytest_cudabatch.pairings import Pairing, one_of_each_class, one_of_each_major, select
@@ -67,6 +68,7 @@ class Settings:
     selection: str | None
     implementations: tuple[str, ...]
     injections: str | None
+    schedule: Schedule
     runtimes: tuple[Path, ...]
     timeout: float
     budget: float | None
@@ -94,6 +96,7 @@ class Settings:
             selection=selection,
             implementations=_implementations(problems, config),
             injections=_injections(problems, config.getoption("cuda_inject")),
+            schedule=_schedule(problems, _value(config, "cuda_schedule") or "fair"),
             runtimes=tuple(
                 _existing(problems, config, name, "--cuda-runtime") for name in _list(config, "cuda_runtime")
             ),
@@ -150,6 +153,14 @@ def _injections(problems: list[str], text: str | None) -> str | None:
         except UsageError as error:
             problems.extend(f"--cuda-inject: {problem}" for problem in error.problems)
     return text
+
+
+def _schedule(problems: list[str], text: str) -> Schedule:
+    try:
+        return Schedule.parse(text).with_seed()
+    except ValueError as error:
+        problems.append(f"--cuda-schedule: {error}")
+        return Schedule()
 
 
 def _required(problems: list[str], given: Sequence[str]) -> dict[str, int]:
@@ -289,6 +300,7 @@ class Run:
     ``ends`` is when the budget is spent, in seconds since the epoch. ``excuses_known_issues`` says whether a
     failure that is a known issue counts as expected; they are read from the package and ``matrix_directory``.
     ``search_path`` is the controller's ``sys.path``, from which an implementation of the project is imported.
+    ``schedule`` is that of simulated CUDA, as ``--cuda-schedule`` takes it, its seed included.
     ``isolation`` says what a process is for: a ``cell``, the cells of a ``pairing``, or ``none``: pytest's
     own process. ``distribution`` is xdist's --dist, ``no`` without workers.
     """
@@ -310,6 +322,7 @@ class Run:
     project_arguments: tuple[str, ...]
     zygote_arguments: tuple[str, ...]
     search_path: tuple[str, ...] = ()
+    schedule: str = "fair"
     isolation: str = "cell"
     distribution: str = "no"
 

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from pytest_cudabatch.cells import PAYLOAD, SPENT
+from pytest_cudabatch.cuda import Schedule
 from pytest_cudabatch.errors import CudaError
 from pytest_cudabatch.fixtures import EVIDENCE, LOST_CONTEXT, PAIRINGS, CellEvidence, known_contract
 from pytest_cudabatch.interposer import EvidenceFile, parse_injections
@@ -127,3 +128,4 @@ class ZygotePlugin:
         file.claim(slot)
         item.config.stash[EVIDENCE] = CellEvidence(file, slot)
         item.config.stash[PAIRINGS] = item.config.stash[RUN].pairings
+        os.environ.update(Schedule.parse(item.config.stash[RUN].schedule).variables())

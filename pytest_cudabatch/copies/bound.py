@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pytest_cudabatch.copies.late_sources import LateSources, fill_buffer
 from pytest_cudabatch.copies.pattern import CANVAS, Pattern
 from pytest_cudabatch.copies.plan import Place, Plan
 from pytest_cudabatch.copies.problems import Problem, Ranges, find_problems
@@ -17,6 +18,8 @@ from pytest_cudabatch.cuda import DeviceBuffer, Memory, PinnedBuffer
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from pytest_cudabatch.cuda import Runtime
 
 __all__ = ["BoundPlan"]
 
@@ -70,12 +73,25 @@ class BoundPlan:
                     buffer.bytes[start : start + len(piece)] = piece
                 else:
                     self.memory.memcpy(buffer.address + start, piece.ctypes.data, len(piece))
-        for buffer in self._destinations.values():
-            if isinstance(buffer, PinnedBuffer):
-                buffer.bytes.fill(CANVAS)
-            else:
-                self.memory.memset(buffer.address, CANVAS, buffer.nbytes)
+        self.blank_destinations()
         self.memory.device_synchronize()
+
+    def withhold_sources(self, runtime: Runtime) -> LateSources:
+        """Put other bytes into the sources; the result writes their right ones when a stream comes to it.
+
+        Destinations are blank again, too. Returns when all of it is in memory.
+        """
+        return LateSources(self, runtime)
+
+    @property
+    def sources(self) -> dict[Place, DeviceBuffer | PinnedBuffer]:
+        """The source buffers, by the memory that they lie in."""
+        return dict(self._sources)
+
+    def blank_destinations(self) -> None:
+        """Write CANVAS over the destinations; without waiting for it, in device memory."""
+        for buffer in self._destinations.values():
+            fill_buffer(self.memory, buffer, CANVAS)
 
     def expected(self) -> dict[Place, NDArray[np.uint8]]:
         """Return what each destination buffer holds after right copies, guards and gaps included."""
@@ -96,6 +112,10 @@ class BoundPlan:
             name = f"{place.name.lower()} source"
             found += self._compare(name, buffer, self._patterns[place].pieces(buffer.nbytes), Ranges.none())
         return found
+
+    def free_with_it(self, allocations: contextlib.ExitStack) -> None:
+        """Close ``allocations`` before the plan's own buffers are freed."""
+        self._allocations.push(allocations)
 
     def close(self) -> None:
         """Free the buffers. Idempotent."""

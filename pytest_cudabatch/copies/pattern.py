@@ -10,10 +10,13 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["CANVAS", "Pattern"]
+__all__ = ["CANVAS", "STALE", "Pattern"]
 
 CANVAS = 0xFF
 """What destinations hold before the copies. No source byte has this value, so a byte not copied shows."""
+
+STALE = 0xEE
+"""What a source holds while its right bytes are withheld."""
 
 _PERIOD = 1_048_573  # a prime, so that ranges at round distances from each other hold other bytes
 

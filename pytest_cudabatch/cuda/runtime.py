@@ -112,6 +112,17 @@ class Runtime:
         """Copy between any two memories and wait; not ordered with work on non-blocking streams."""
         self.check("cudaMemcpy", dst, src, nbytes, _MEMCPY_DEFAULT)
 
+    def enqueue_memcpy(self, dst: int, src: int, nbytes: int, stream: int) -> None:
+        """Enqueue a copy between any two memories, as one row: it is no single copy in the evidence.
+
+        So a test's own copies on a stream do not count as those of the implementation that it tests.
+        """
+        self.check("cudaMemcpy2DAsync", dst, nbytes, src, nbytes, nbytes, 1, _MEMCPY_DEFAULT, stream)
+
+    def launch_host_function(self, stream: int, function: int, argument: int) -> None:
+        """Enqueue a call of the C function at address ``function`` with a pointer; it must not call CUDA."""
+        self.check("cudaLaunchHostFunc", stream, function, argument)
+
     def memset(self, dst: int, value: int, nbytes: int) -> None:
         """Set each of ``nbytes`` bytes of device memory to ``value`` (0 to 255); may return early."""
         self.check("cudaMemset", dst, value, nbytes)

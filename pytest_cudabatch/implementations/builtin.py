@@ -147,6 +147,27 @@ _SPECIMENS = (
         "Passes empty copies on to the batch call, which then rejects all of the batch.",
     ),
     _specimen(
+        "source-freed-early",
+        "runtime",
+        "source-freed-early",
+        "Gathers small host sources by a host function of the stream, from a list that the next call "
+        "overwrites, whether the function has run or not.",
+    ),
+    _specimen(
+        "missing-order",
+        "runtime",
+        "missing-order",
+        "Copies on a stream of its own that does not wait for the caller's, so that sources are read before "
+        "queued work has written them.",
+    ),
+    _specimen(
+        "returns-before-done",
+        "runtime",
+        "early-return",
+        "Copies on a stream of its own for which the caller's does not wait, so that synchronising the "
+        "caller's stream returns before the copies are done.",
+    ),
+    _specimen(
         "off-by-one",
         "runtime",
         "guard-overrun",

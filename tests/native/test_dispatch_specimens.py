@@ -244,6 +244,9 @@ WRONG_ON_PAIRINGS: dict[str, Wrong] = {
     ),
     "specimen:default-stream": everywhere(WITH_BATCH, dict.fromkeys(DEFAULT_STREAMS, REJECTED)),
     "specimen:zero-size-unfiltered": everywhere(WITH_BATCH, {"empty": REJECTED_AT_EMPTY}),
+    # Nothing is under way before these calls, and they are waited for: right.
+    "specimen:source-freed-early": {},
+    "specimen:missing-order": {},
     "specimen:off-by-one": everywhere(EVERYWHERE, OVERRUN),
     "specimen:no-plt": {},
     "specimen:address-taken": {},
@@ -274,7 +277,11 @@ def run_on_pairings(implementation: str) -> dict[str, dict[str, str]]:
     return answer
 
 
-@pytest.mark.parametrize("implementation", BUILTIN)
+TOO_LATE = {"specimen:returns-before-done"}
+"""Bytes may or may not be there when the stream has been synchronised: tests/suite has a schedule for it."""
+
+
+@pytest.mark.parametrize("implementation", [name for name in BUILTIN if name not in TOO_LATE])
 def test_wrong_on_exactly_its_pairings_and_calls(implementation: str) -> None:
     wrong = WRONG_ON_PAIRINGS[implementation]
     expected = {name: RIGHT | wrong.get(name, {}) for name in PAIRINGS}

@@ -22,6 +22,8 @@ def pairings(runtimes: tuple[str, ...], drivers: tuple[str, ...]) -> list[str]:
 
 
 EVERY = [*pairings(("12.6", *CU12), DRIVERS), *pairings(CU13, NEW_DRIVERS)]
+CLASSES = [*pairings(("12.6", "12.9"), ("12.4", "12.9", "13.5")), "cu13.5-d13.5"]
+"""One pairing of each class of behaviour, which is what the costlier cases run on."""
 RUNTIME_BATCH = [*pairings(CU12, BATCH_DRIVERS), *pairings(CU13, NEW_DRIVERS)]
 """Where an implementation that asks the runtime has a batch call."""
 DRIVER_BATCH = [*pairings(("12.6", *CU12), BATCH_DRIVERS), *pairings(CU13, NEW_DRIVERS)]
@@ -45,10 +47,20 @@ CRASHED_UNCHECKED = ("crashed", "SIGSEGV", "lookup-unchecked", None, None)
 
 @dataclass(frozen=True)
 class Row:
-    """Which cases show it (a ``-k`` expression), and what their cells come to where they do not pass."""
+    """Which cases show it (a ``-k`` expression), and what their cells come to where they do not pass.
+
+    ``spread`` are the pairings on which the cases run, ``schedule`` is the one of simulated CUDA.
+    """
 
     cases: str
     caught: dict[str, tuple[object, ...]] = field(default_factory=dict)
+    spread: tuple[str, ...] = tuple(EVERY)
+    schedule: str = "fair"
+
+    @classmethod
+    def over_classes(cls, cases: str, finding: str) -> Row:
+        """Caught on one pairing of each class, by whatever adversarial schedule."""
+        return cls(cases, dict.fromkeys(CLASSES, failed(finding)), tuple(CLASSES), "adversarial:0")
 
 
 SHOWN: dict[str, Row] = {
@@ -98,6 +110,9 @@ SHOWN: dict[str, Row] = {
     "specimen:address-taken": Row("test_callee or test_the_announced"),
     "specimen:preloaded-dlsym": Row("test_callee or test_the_announced"),
     "specimen:static-cudart": Row("test_callee or test_the_announced"),
+    "specimen:source-freed-early": Row.over_classes("test_batches_in_flight", "source-freed-early"),
+    "specimen:missing-order": Row.over_classes("test_copies_stand", "missing-order"),
+    "specimen:returns-before-done": Row.over_classes("test_synchronising_the_stream", "early-return"),
     "specimen:off-by-one": Row("test_the_announced", dict.fromkeys(EVERY, failed("guard-overrun"))),
     "specimen:swapped-pages": Row("test_the_announced", dict.fromkeys(EVERY, failed("wrong-bytes"))),
 }
@@ -132,8 +147,8 @@ def test_every_implementation_of_ours_is_in_the_table() -> None:
 @pytest.mark.parametrize("implementation", sorted(SHOWN))
 def test_caught_on_exactly_its_pairings(pytester: pytest.Pytester, implementation: str) -> None:
     row = SHOWN[implementation]
-    status, cells = run(pytester, implementation, "-k", row.cases)
-    assert {cell["pairing"] for cell in cells} == set(EVERY)
+    status, cells = run(pytester, implementation, "-k", row.cases, f"--cuda-schedule={row.schedule}")
+    assert {cell["pairing"] for cell in cells} == set(row.spread)
     for case in {cell["case"] for cell in cells}:
         found = {
             cell["pairing"]: judged(cell)
@@ -155,6 +170,42 @@ def test_no_case_finds_anything_else(pytester: pytest.Pytester, implementation: 
     found = {judged(cell)[2] for cell in cells if cell["verdict"] not in ("passed", "skipped")}
     also = {"silent-fallback", "wrong-abi"} if implementation == "specimen:linked-runtime-version" else set()
     assert found == {BUILTIN[implementation].finding, *also} - {None}
+
+
+LATE = sorted(name for name, row in SHOWN.items() if row.schedule != "fair")
+"""What only shows when work runs late."""
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("implementation", LATE)
+def test_caught_by_every_seed(pytester: pytest.Pytester, implementation: str, seed: int) -> None:
+    row = SHOWN[implementation]
+    _, cells = run(pytester, implementation, "-k", row.cases, f"--cuda-schedule=adversarial:{seed}")
+    for case in {cell["case"] for cell in cells}:
+        found = {cell["pairing"]: judged(cell) for cell in cells if cell["case"] == case}
+        assert found == row.caught, case
+
+
+ONE_PAIRING = "--cuda-select=runtime==12.9 on driver==13.5"
+
+
+def passes(pytester: pytest.Pytester, seed: int) -> None:
+    """Run the whole suite of the gate with reference by an adversarial schedule."""
+    status, cells = run(pytester, "reference", ONE_PAIRING, f"--cuda-schedule=adversarial:{seed}")
+    assert {judged(cell)[2] for cell in cells if cell["verdict"] not in ("passed", "skipped")} == set()
+    assert status == 0
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_reference_passes_by_any_seed(pytester: pytest.Pytester, seed: int) -> None:
+    passes(pytester, seed)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("seed", range(5, 200))
+def test_reference_passes_by_many_seeds(pytester: pytest.Pytester, seed: int) -> None:
+    passes(pytester, seed)
 
 
 def test_the_diagnosis_names_both_sides(pytester: pytest.Pytester) -> None:

@@ -23,6 +23,7 @@ enum cuda_code {
     CUDA_INVALID_VALUE = 1,
     CUDA_OUT_OF_MEMORY = 2,
     CUDA_NOT_INITIALIZED = 3,
+    CUDA_INVALID_PITCH = 12, /* the runtime's only */
     CUDA_INVALID_MEMCPY_DIRECTION = 21,
     CUDA_INSUFFICIENT_DRIVER = 35,
     CUDA_CALL_REQUIRES_NEWER_DRIVER = 36,
@@ -105,6 +106,24 @@ struct copy_operand {
 
 enum { OPERAND_POINTER = 1, OPERAND_ARRAY = 2 };
 
+/* One end of CUDA_MEMCPY2D; which address counts is the type's choice, and arrays are not simulated. */
+struct copy_2d_end {
+    size_t x_bytes, y;
+    int type; /* CUmemorytype */
+    const void *host;
+    cuda_address device;
+    void *array;
+    size_t pitch;
+};
+
+/* CUDA_MEMCPY2D. */
+struct copy_2d {
+    struct copy_2d_end source, destination;
+    size_t width_bytes, height;
+};
+
+_Static_assert(sizeof(struct copy_2d) == 128, "CUDA_MEMCPY2D is 128 bytes");
+
 /* CUDA_MEMCPY3D_BATCH_OP and cudaMemcpy3DBatchOp; widths are bytes where both operands are pointers. */
 struct copy_3d {
     struct copy_operand source;
@@ -118,7 +137,7 @@ _Static_assert(sizeof(struct copy_operand) == 40, "an operand of the 3D batch ca
 _Static_assert(sizeof(struct copy_3d) == 112, "an operation of the 3D batch call is 112 bytes");
 
 /* CUmemorytype and cudaMemoryType agree on these. */
-enum { MEMORY_TYPE_UNREGISTERED = 0, MEMORY_TYPE_HOST = 1, MEMORY_TYPE_DEVICE = 2 };
+enum { MEMORY_TYPE_UNREGISTERED = 0, MEMORY_TYPE_HOST = 1, MEMORY_TYPE_DEVICE = 2, MEMORY_TYPE_UNIFIED = 4 };
 
 /* CUpointer_attribute. */
 enum pointer_attribute {

@@ -9,6 +9,7 @@ static const struct error_entry table[] = {
     {2, "CUDA_ERROR_OUT_OF_MEMORY", "cudaErrorMemoryAllocation", "out of memory"},
     {3, "CUDA_ERROR_NOT_INITIALIZED", "cudaErrorInitializationError", "initialization error"},
     {4, "CUDA_ERROR_DEINITIALIZED", "cudaErrorCudartUnloading", "driver shutting down"},
+    {12, NULL, "cudaErrorInvalidPitchValue", "invalid pitch argument"},
     {21, NULL, "cudaErrorInvalidMemcpyDirection", "invalid copy direction for memcpy"},
     {34, "CUDA_ERROR_STUB_LIBRARY", "cudaErrorStubLibrary", "CUDA driver is a stub library"},
     {35, NULL, "cudaErrorInsufficientDriver", "CUDA driver version is insufficient for CUDA runtime version"},

@@ -9,6 +9,7 @@ import contexts
 import frameworks
 import memory
 import processes
+import schedule
 import streams
 import versions
 from simulated import main
@@ -22,6 +23,7 @@ __all__ = [
     "frameworks",
     "memory",
     "processes",
+    "schedule",
     "streams",
     "versions",
 ]

@@ -89,6 +89,10 @@ WITH_TWIN(cuMemsetD8_v2, cuMemsetD8_v2_ptds, cuda_address destination, unsigned 
 WITH_TWIN(cuMemsetD8Async, cuMemsetD8Async_ptsz, cuda_address destination, unsigned char value, size_t size,
           void *stream)
 
+/* driver/copy_2d_entries.c */
+WITH_TWIN(cuMemcpy2D_v2, cuMemcpy2D_v2_ptds, const struct copy_2d *copy)
+WITH_TWIN(cuMemcpy2DAsync_v2, cuMemcpy2DAsync_v2_ptsz, const struct copy_2d *copy, void *stream)
+
 /* driver/batch_entries.c: one name, two ABIs */
 #if SIM_DRIVER_OWN >= FIRST_VERSION_WITH_BATCH
 WITH_TWIN(cuMemcpyBatchAsync, cuMemcpyBatchAsync_ptsz, const cuda_address *destinations, const cuda_address *sources,

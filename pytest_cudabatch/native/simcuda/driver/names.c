@@ -62,6 +62,8 @@ const struct named_function named_functions[] = {
     TWINS(cuMemcpyHtoDAsync, 3020, cuMemcpyHtoDAsync_v2, cuMemcpyHtoDAsync_v2_ptsz),
     TWINS(cuMemcpyDtoHAsync, 3020, cuMemcpyDtoHAsync_v2, cuMemcpyDtoHAsync_v2_ptsz),
     TWINS(cuMemcpyDtoDAsync, 3020, cuMemcpyDtoDAsync_v2, cuMemcpyDtoDAsync_v2_ptsz),
+    TWINS(cuMemcpy2D, 3020, cuMemcpy2D_v2, cuMemcpy2D_v2_ptds),
+    TWINS(cuMemcpy2DAsync, 3020, cuMemcpy2DAsync_v2, cuMemcpy2DAsync_v2_ptsz),
     TWINS(cuMemsetD8, 3020, cuMemsetD8_v2, cuMemsetD8_v2_ptds),
     TWINS(cuMemsetD8Async, 3020, cuMemsetD8Async, cuMemsetD8Async_ptsz),
 #if SIM_DRIVER_OWN >= FIRST_VERSION_WITH_BATCH

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "adversary.h"
+
 /* The simulated machine has one device, ordinal 0. */
 enum { DEVICE_COUNT = 1 };
 
@@ -93,37 +95,42 @@ static size_t attributes_end(const struct batch *batch, const struct work *work,
     return end < work->batch.count ? end : work->batch.count;
 }
 
-static size_t bytes_read_during_call(const struct batch *batch, const struct work *work)
+/* Is the source read in the call? The adversarial schedule does so where the order leaves it open, too. */
+static bool is_read_now(const struct copy_attributes *attributes)
 {
-    size_t total = 0;
-    for (size_t index = 0; index < batch->attribute_count; index++)
-        if (batch->attributes[index].source_access_order == ORDER_DURING_API_CALL)
-            for (size_t copy = batch->first_copies[index]; copy < attributes_end(batch, work, index); copy++)
-                total += work->batch.copies[copy].size;
-    return total;
+    if (attributes->source_access_order == ORDER_ANY)
+        return adversary_is_on() && adversary_reads_early();
+    return attributes->source_access_order == ORDER_DURING_API_CALL;
 }
 
-/* Order DURING_API_CALL: the source is read now, and is the caller's again when the call returns. */
-static int read_during_call(const struct batch *batch, struct work *work)
+/* Reads the sources of copies [first, end) of the work into staging memory of their own. */
+static int read_now(struct work *work, size_t first, size_t end)
 {
-    size_t total = bytes_read_during_call(batch, work);
+    size_t total = 0;
+    for (size_t at = first; at < end; at++)
+        total += work->batch.copies[at].size;
     if (total == 0)
         return CUDA_OK;
-    char *staging = malloc(total);
+    char *staging = work_stage(work, total);
     if (staging == NULL)
         return CUDA_OUT_OF_MEMORY;
-    work->batch.staging = staging;
-    for (size_t index = 0; index < batch->attribute_count; index++) {
-        if (batch->attributes[index].source_access_order != ORDER_DURING_API_CALL)
-            continue;
-        for (size_t at = batch->first_copies[index]; at < attributes_end(batch, work, index); at++) {
-            struct copy *copy = &work->batch.copies[at];
-            memcpy(staging, copy->from, copy->size);
-            copy->from = staging;
-            staging += copy->size;
-        }
+    for (size_t at = first; at < end; at++) {
+        struct copy *copy = &work->batch.copies[at];
+        memcpy(staging, copy->from, copy->size);
+        copy->from = staging;
+        staging += copy->size;
     }
     return CUDA_OK;
+}
+
+/* What is read now is the caller's again when the call returns. */
+static int read_during_call(const struct batch *batch, struct work *work)
+{
+    int code = CUDA_OK;
+    for (size_t index = 0; index < batch->attribute_count && code == CUDA_OK; index++)
+        if (is_read_now(&batch->attributes[index]))
+            code = read_now(work, batch->first_copies[index], attributes_end(batch, work, index));
+    return code;
 }
 
 /* Queues what is in the work; without the memory for that the work is gone. */

@@ -10,7 +10,7 @@
 #include "copies.h"
 
 /* What the rows of all operations become; the arrays of `batch` are the ones above it. */
-struct rows {
+struct box_rows {
     cuda_address *destinations, *sources;
     size_t *sizes;
     struct copy_attributes *attributes;
@@ -88,7 +88,7 @@ static int count_rows(const struct copy_3d *operations, size_t count, size_t *to
     return code;
 }
 
-static void rows_free(struct rows *rows)
+static void rows_free(struct box_rows *rows)
 {
     free(rows->destinations);
     free(rows->sources);
@@ -97,9 +97,9 @@ static void rows_free(struct rows *rows)
     free(rows->first_copies);
 }
 
-static bool rows_allocate(struct rows *rows, size_t row_count, size_t operation_count)
+static bool rows_allocate(struct box_rows *rows, size_t row_count, size_t operation_count)
 {
-    *rows = (struct rows){
+    *rows = (struct box_rows){
         .destinations = calloc(row_count, sizeof *rows->destinations),
         .sources = calloc(row_count, sizeof *rows->sources),
         .sizes = calloc(row_count, sizeof *rows->sizes),
@@ -120,7 +120,7 @@ static cuda_address row_address(const struct copy_operand *operand, struct pitch
 }
 
 /* Writes out the rows of one operation from index `at` on; returns the index behind them. */
-static size_t write_rows(struct rows *rows, size_t at, const struct copy_3d *operation)
+static size_t write_rows(struct box_rows *rows, size_t at, const struct copy_3d *operation)
 {
     struct pitch from = pitch_of(&operation->source, operation), to = pitch_of(&operation->destination, operation);
     for (size_t z = 0; z < operation->depth; z++)
@@ -132,7 +132,7 @@ static size_t write_rows(struct rows *rows, size_t at, const struct copy_3d *ope
     return at;
 }
 
-static void write_all(struct rows *rows, const struct copy_3d *operations, size_t count)
+static void write_all(struct box_rows *rows, const struct copy_3d *operations, size_t count)
 {
     size_t at = 0;
     for (size_t index = 0; index < count; index++) {
@@ -144,7 +144,7 @@ static void write_all(struct rows *rows, const struct copy_3d *operations, size_
 }
 
 /* The operation that a row belongs to; SIZE_MAX, no row, stays what it is. */
-static size_t operation_of(const struct rows *rows, size_t row)
+static size_t operation_of(const struct box_rows *rows, size_t row)
 {
     size_t index = rows->batch.attribute_count - 1;
     if (row == SIZE_MAX)
@@ -156,7 +156,7 @@ static size_t operation_of(const struct rows *rows, size_t row)
 
 int copy_batch_3d(struct stream *stream, const struct copy_3d *operations, size_t count, size_t *failed)
 {
-    struct rows rows;
+    struct box_rows rows;
     size_t row_count;
     *failed = SIZE_MAX;
     if (count == 0 || operations == NULL)

@@ -16,10 +16,21 @@ enum completion { COMPLETION_LATER, COMPLETION_BEFORE_RETURN };
  * Enqueues one copy of `size` bytes and returns a cuda_code: CUDA_INVALID_VALUE for a range that runs out
  * of its allocation or does not fit the direction. Unmapped host memory is SIGSEGV, as on a real driver.
  * With pageable memory on either side it returns when the copy is done, whatever `completion` says
- * (cuda_runtime_api.h, API synchronization behavior). A capturing stream takes the copy into its graph.
+ * (cuda_runtime_api.h, API synchronization behavior); the adversarial schedule waits for no more than these
+ * words promise. A capturing stream takes the copy into its graph.
  */
 int copy_one(struct stream *stream, cuda_address destination, cuda_address source, size_t size,
              enum direction direction, enum completion completion);
+
+/* Copies of `count` rows of `size` bytes that begin a pitch apart. */
+struct rows {
+    cuda_address destination, source;
+    size_t destination_pitch, source_pitch;
+    size_t size, count;
+};
+
+/* The same for rows, as one copy. */
+int copy_rows(struct stream *stream, const struct rows *rows, enum direction direction, enum completion completion);
 
 int copy_set(struct stream *stream, cuda_address destination, int value, size_t size, enum completion completion);
 

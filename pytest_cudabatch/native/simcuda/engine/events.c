@@ -76,17 +76,15 @@ static int submit_mark(struct stream *stream, enum work_kind kind, struct mark *
 
 static int record(struct event *event, struct stream *stream)
 {
-    struct mark *mark = mark_create();
+    struct mark *mark = mark_create(), *older = event->mark;
     if (mark == NULL)
         return CUDA_OUT_OF_MEMORY;
-    int code = submit_mark(stream, WORK_RECORD, mark);
-    if (code != CUDA_OK) {
-        mark_release(mark); /* the event keeps its older one, which will be reached */
-        return code;
-    }
-    mark_release(event->mark);
     event->mark = mark;
-    return CUDA_OK;
+    int code = submit_mark(stream, WORK_RECORD, mark); /* after a success the event may be gone */
+    if (code != CUDA_OK)
+        event->mark = older; /* it will be reached */
+    mark_release(code == CUDA_OK ? older : mark);
+    return code;
 }
 
 int event_record(void *handle, struct stream *stream)
@@ -118,7 +116,7 @@ int event_query(void *handle)
     const struct event *event = find(handle);
     if (event == NULL)
         code = CUDA_INVALID_HANDLE;
-    else if (event->mark != NULL && !event->mark->reached)
+    else if (event->mark != NULL && !schedule_is_reached(event->mark))
         code = CUDA_NOT_READY;
     engine_unlock();
     return code;

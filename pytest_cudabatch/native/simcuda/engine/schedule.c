@@ -7,10 +7,13 @@
 #include <string.h>
 #include <time.h>
 
+#include "adversary.h"
+#include "choosing.h"
+
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* All guarded by the lock. */
-static pthread_cond_t work_arrived = PTHREAD_COND_INITIALIZER;  /* the worker waits for it */
+static pthread_cond_t work_arrived; /* the worker waits for it, by the monotonic clock; made by engine_start */
 static pthread_cond_t work_finished = PTHREAD_COND_INITIALIZER; /* synchronising callers wait for it */
 static struct stream *streams;
 static uint64_t last_ticket;
@@ -26,7 +29,13 @@ static void note_fork(void)
 
 int engine_start(void)
 {
-    return pthread_atfork(NULL, NULL, note_fork) == 0 ? CUDA_OK : CUDA_OUT_OF_MEMORY;
+    pthread_condattr_t monotonic;
+    int code = adversary_start();
+    if (code != CUDA_OK)
+        return code;
+    bool made = pthread_condattr_init(&monotonic) == 0 && pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC) == 0 &&
+                pthread_cond_init(&work_arrived, &monotonic) == 0;
+    return made && pthread_atfork(NULL, NULL, note_fork) == 0 ? CUDA_OK : CUDA_OUT_OF_MEMORY;
 }
 
 bool engine_is_forked(void)
@@ -44,40 +53,6 @@ void engine_unlock(void)
     pthread_mutex_unlock(&lock);
 }
 
-/* Has a stream of the kind, other than `stream`, unfinished work older than `ticket`? */
-static bool older_work(enum stream_kind kind, uint64_t ticket)
-{
-    for (const struct stream *stream = streams; stream != NULL; stream = stream->next)
-        if (stream->kind == kind && stream->first != NULL && stream->first->ticket < ticket)
-            return true;
-    return false;
-}
-
-/* May the stream's first work run now? Everything that the contract orders is decided here. */
-static bool ready(const struct stream *stream)
-{
-    const struct work *work = stream->first;
-    if (work == NULL || stream->busy)
-        return false;
-    if (work->kind == WORK_WAIT && !work->mark->reached)
-        return false;
-    if (stream->kind == STREAM_IS_LEGACY)
-        return !older_work(STREAM_IS_BLOCKING, work->ticket);
-    if (stream->kind == STREAM_IS_BLOCKING)
-        return !older_work(STREAM_IS_LEGACY, work->ticket);
-    return true;
-}
-
-/* The schedule: of all that may run, the oldest. */
-static struct stream *next_stream(void)
-{
-    struct stream *chosen = NULL;
-    for (struct stream *stream = streams; stream != NULL; stream = stream->next)
-        if (ready(stream) && (chosen == NULL || stream->first->ticket < chosen->first->ticket))
-            chosen = stream;
-    return chosen;
-}
-
 /* Frees a stream that the program has destroyed, once its work is done and nobody waits for it. */
 static void remove_if_over(struct stream *stream)
 {
@@ -92,9 +67,7 @@ static void remove_if_over(struct stream *stream)
 
 static void reach(struct mark *mark)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    mark->nanoseconds = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+    mark->nanoseconds = monotonic_now();
     mark->reached = true;
 }
 
@@ -124,6 +97,8 @@ static void copy_all(const struct work *work)
     }
 }
 
+static void run_released(void);
+
 static void *call_host_function(void *argument)
 {
     struct stream *stream = argument;
@@ -131,6 +106,7 @@ static void *call_host_function(void *argument)
     work->host.call(work->host.argument);
     engine_lock();
     finish(stream);
+    run_released();
     engine_unlock();
     return NULL;
 }
@@ -181,17 +157,35 @@ static void run_first(struct stream *stream)
     finish(stream);
 }
 
+/* Adversarial: runs what is not held, here and now. Gives up the lock meanwhile. */
+static void run_released(void)
+{
+    struct stream *stream;
+    while (adversary_is_on() && (stream = next_released(streams)) != NULL)
+        run_first(stream);
+}
+
+static void wait_for_work(int64_t wake)
+{
+    const struct timespec until = {.tv_sec = wake / 1000000000, .tv_nsec = wake % 1000000000};
+    if (wake == INT64_MAX)
+        pthread_cond_wait(&work_arrived, &lock);
+    else
+        pthread_cond_timedwait(&work_arrived, &lock, &until);
+}
+
 /* Never returns and is never joined: it ends with the process, wherever it is then. */
 static void *worker(void *unused)
 {
     (void)unused;
     engine_lock();
     for (;;) {
-        struct stream *stream = next_stream();
+        int64_t wake = INT64_MAX;
+        struct stream *stream = adversary_is_on() ? next_overdue(streams, &wake) : oldest_ready(streams);
         if (stream != NULL)
             run_first(stream);
         else
-            pthread_cond_wait(&work_arrived, &lock);
+            wait_for_work(wake);
     }
     return NULL;
 }
@@ -200,6 +194,12 @@ static void enqueue(struct stream *stream, struct work *work)
 {
     work->next = NULL;
     work->ticket = ++last_ticket;
+    if (work->kind == WORK_RECORD) {
+        work->mark->stream = stream;
+        work->mark->ticket = work->ticket;
+    }
+    if (adversary_is_on() && work->kind == WORK_COPIES)
+        adversary_shuffle(work->batch.copies, work->batch.count, work->ticket);
     if (stream->last == NULL)
         stream->first = work;
     else
@@ -218,22 +218,52 @@ int schedule_submit(struct stream *stream, struct work *work)
     }
     enqueue(stream, work);
     pthread_cond_signal(&work_arrived);
+    run_released();
     return CUDA_OK;
 }
 
-/*
- * A waiting thread runs what is ready in its stream itself: cheaper than to wake the worker for it. Another
- * thread may destroy the stream meanwhile; after this the stream may be gone.
- */
+static bool wait_for_each_other(const struct stream *one, const struct stream *other)
+{
+    return (one->kind == STREAM_IS_LEGACY && other->kind == STREAM_IS_BLOCKING) ||
+           (one->kind == STREAM_IS_BLOCKING && other->kind == STREAM_IS_LEGACY);
+}
+
+/* Adversarial: lets go of the stream's work up to `ticket`, and of all that it has to wait for. */
+static void demand(struct stream *stream, uint64_t ticket)
+{
+    if (!adversary_is_on() || ticket <= stream->demanded)
+        return;
+    stream->demanded = ticket; /* first: what follows may lead back here */
+    stream->queries = 0;
+    for (const struct work *work = stream->first; work != NULL && work->ticket <= ticket; work = work->next)
+        if (work->kind == WORK_WAIT && !work->mark->reached)
+            demand(work->mark->stream, work->mark->ticket);
+    for (struct stream *other = streams; other != NULL; other = other->next)
+        if (wait_for_each_other(stream, other))
+            demand(other, ticket);
+}
+
+/* What a waiting thread does: run what may run, cheaper than to wake the worker for it, or wait for the others. */
+static void help(struct stream *stream)
+{
+    struct stream *chosen = stream;
+    if (adversary_is_on())
+        chosen = next_released(streams);
+    else if (stream == NULL || !is_ready(streams, stream))
+        chosen = NULL;
+    if (chosen != NULL)
+        run_first(chosen);
+    else
+        pthread_cond_wait(&work_finished, &lock);
+}
+
+/* Another thread may destroy the stream meanwhile; after this the stream may be gone. */
 static void wait_for_ticket(struct stream *stream, uint64_t ticket)
 {
+    demand(stream, ticket);
     stream->waiters++;
-    while (stream->finished < ticket) {
-        if (ready(stream))
-            run_first(stream);
-        else
-            pthread_cond_wait(&work_finished, &lock);
-    }
+    while (stream->finished < ticket)
+        help(stream);
     stream->waiters--;
     remove_if_over(stream);
 }
@@ -251,34 +281,64 @@ void schedule_wait_stream(struct stream *stream)
     if (!is_legacy)
         return;
     uint64_t ticket = last_ticket;
-    while (older_work(STREAM_IS_BLOCKING, ticket + 1))
-        pthread_cond_wait(&work_finished, &lock);
+    demand(stream, ticket);
+    while (older_work(streams, STREAM_IS_BLOCKING, ticket + 1))
+        help(NULL);
 }
 
 void schedule_wait_mark(const struct mark *mark)
 {
+    if (!mark->reached)
+        demand(mark->stream, mark->ticket);
     while (!mark->reached)
-        pthread_cond_wait(&work_finished, &lock);
+        help(NULL);
 }
 
 static bool any_older_work(uint64_t ticket)
 {
-    return older_work(STREAM_IS_LEGACY, ticket) || older_work(STREAM_IS_BLOCKING, ticket) ||
-           older_work(STREAM_IS_NON_BLOCKING, ticket);
+    return older_work(streams, STREAM_IS_LEGACY, ticket) || older_work(streams, STREAM_IS_BLOCKING, ticket) ||
+           older_work(streams, STREAM_IS_NON_BLOCKING, ticket);
 }
 
 void schedule_wait_all(void)
 {
     uint64_t ticket = last_ticket;
+    for (struct stream *stream = streams; stream != NULL; stream = stream->next)
+        demand(stream, ticket);
     while (any_older_work(ticket + 1))
-        pthread_cond_wait(&work_finished, &lock);
+        help(NULL);
 }
 
-bool schedule_is_idle(const struct stream *stream)
+/* Adversarial: work that is asked for often enough is demanded, and what can runs before the query returns. */
+static void note_query(struct stream *stream, uint64_t ticket)
 {
-    if (stream->kind == STREAM_IS_LEGACY && older_work(STREAM_IS_BLOCKING, last_ticket + 1))
-        return false;
-    return stream->first == NULL;
+    if (!adversary_is_on() || ticket <= stream->demanded || ++stream->queries < adversary_queries(ticket))
+        return;
+    demand(stream, ticket);
+    run_released();
+}
+
+static bool has_work(const struct stream *stream)
+{
+    if (stream->kind == STREAM_IS_LEGACY && older_work(streams, STREAM_IS_BLOCKING, last_ticket + 1))
+        return true;
+    return stream->first != NULL;
+}
+
+bool schedule_is_idle(struct stream *stream)
+{
+    bool idle = !has_work(stream);
+    if (!idle)
+        note_query(stream, stream->kind == STREAM_IS_LEGACY ? last_ticket : stream->submitted);
+    return idle;
+}
+
+bool schedule_is_reached(const struct mark *mark)
+{
+    bool reached = mark->reached;
+    if (!reached)
+        note_query(mark->stream, mark->ticket);
+    return reached;
 }
 
 void schedule_add(struct stream *stream)

@@ -3,8 +3,13 @@
  *
  * Work is queued by API calls and runs later: on the worker thread, which starts with the first
  * asynchronous submission (never at load: processes fork before they use CUDA), or on a thread that
- * waits for it. Which work may run is decided in one place, `ready`; which of it runs next in another,
- * `next_stream`. One lock guards all of the engine's state; work itself runs without it.
+ * waits for it. Which work may run, and which of it is next, is choosing.h's. One lock guards all of the engine's
+ * state; work itself runs without it.
+ *
+ * Fair: of all that is ready the oldest runs next. Adversarial (adversary.h): eager work runs at once, on the
+ * thread that submits it or makes it ready; other work is held until it is demanded, which waiting for it
+ * does, and asking for it often enough. The worker runs only what has been ready for long, so that a program
+ * which waits for nothing, or by other means, goes on too.
  */
 #ifndef CUDABATCH_SCHEDULE_H
 #define CUDABATCH_SCHEDULE_H
@@ -18,7 +23,9 @@
 struct mark {
     int references;
     bool reached;
-    int64_t nanoseconds; /* of the monotonic clock, when it was reached */
+    int64_t nanoseconds;   /* of the monotonic clock, when it was reached */
+    struct stream *stream; /* where the record is queued; dead when it is reached, NULL before it is queued */
+    uint64_t ticket;       /* of the record */
 };
 
 struct mark *mark_create(void); /* one reference; NULL without memory */
@@ -38,13 +45,14 @@ enum work_kind { WORK_COPIES, WORK_SET, WORK_RECORD, WORK_WAIT, WORK_HOST_FUNCTI
 
 struct work {
     struct work *next;
-    uint64_t ticket; /* position in the order of submission, over all streams */
+    uint64_t ticket;     /* position in the order of submission, over all streams */
+    int64_t ready_since; /* nanoseconds, kept by the adversarial schedule; 0: not seen ready yet */
     enum work_kind kind;
     union {
         struct {
             size_t count;
-            struct copy *copies; /* lies behind this struct */
-            void *staging;       /* owned: sources that were read at submission, or NULL */
+            struct copy *copies;     /* lies behind this struct */
+            struct staging *staging; /* owned: sources that were read at submission, or NULL */
         } batch;
         struct {
             void *to;
@@ -63,6 +71,9 @@ struct work *work_create(enum work_kind kind); /* NULL without memory */
 struct work *work_create_copies(size_t count); /* the same, with room for `count` copies */
 void work_free(struct work *work);             /* needs the lock when the work has a mark */
 
+/* Returns `size` bytes that live as long as the work, which is one of copies; NULL without memory. */
+void *work_stage(struct work *work, size_t size);
+
 /* LEGACY and BLOCKING streams wait for each other, as the legacy default stream demands. */
 enum stream_kind { STREAM_IS_LEGACY, STREAM_IS_BLOCKING, STREAM_IS_NON_BLOCKING };
 
@@ -74,13 +85,18 @@ struct stream {
     struct work *first, *last;  /* the first stays in the queue until it has run */
     uint64_t submitted;         /* ticket of the newest work */
     uint64_t finished;          /* ticket of the newest finished work */
+    uint64_t demanded;          /* adversarial: work up to this ticket is held no longer */
+    unsigned queries;           /* adversarial: how often its work was asked for since it was last demanded */
     bool busy;                  /* some thread runs `first` */
     unsigned waiters;           /* threads in wait_for_ticket */
     bool closed;                /* destroyed by the program: freed when nobody needs it any more */
     struct capture *capture;    /* what takes the work instead of the queue, or NULL; see capture.h */
 };
 
-/* Once for the process, before all else: a fork after it leaves a child in which the engine is unusable. */
+/*
+ * Once for the process, before all else: a fork after it leaves a child in which the engine is unusable.
+ * CUDA_INVALID_VALUE where the environment asks for a schedule that there is not.
+ */
 int engine_start(void);
 bool engine_is_forked(void); /* needs no lock, which a thread of the parent may have held */
 
@@ -91,7 +107,10 @@ void engine_unlock(void);
 void schedule_add(struct stream *stream);
 void schedule_close(struct stream *stream);
 
-/* Queues work and sees to it that it runs. Takes ownership. CUDA_OUT_OF_MEMORY if no thread can be had. */
+/*
+ * Queues work and sees to it that it runs. Takes ownership. CUDA_OUT_OF_MEMORY if no thread can be had. It may
+ * give up the lock after it has queued the work, so that other threads change what the caller knows.
+ */
 int schedule_submit(struct stream *stream, struct work *work);
 
 /* Queues work and returns when it has run; starts no thread. Takes ownership. */
@@ -100,6 +119,9 @@ void schedule_run(struct stream *stream, struct work *work);
 void schedule_wait_stream(struct stream *stream);
 void schedule_wait_mark(const struct mark *mark);
 void schedule_wait_all(void);
-bool schedule_is_idle(const struct stream *stream);
+
+/* Has all work of the stream, or up to the mark, finished? Asking is seen by the adversarial schedule. */
+bool schedule_is_idle(struct stream *stream);
+bool schedule_is_reached(const struct mark *mark);
 
 #endif

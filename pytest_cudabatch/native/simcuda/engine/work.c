@@ -3,6 +3,11 @@
 
 #include <stdlib.h>
 
+/* A piece of staging memory; its bytes lie behind it. */
+struct staging {
+    struct staging *next;
+};
+
 struct mark *mark_create(void)
 {
     struct mark *mark = calloc(1, sizeof *mark);
@@ -41,10 +46,29 @@ struct work *work_create_copies(size_t count)
     return work;
 }
 
+void *work_stage(struct work *work, size_t size)
+{
+    struct staging *staging = size > SIZE_MAX - sizeof *staging ? NULL : malloc(sizeof *staging + size);
+    if (staging == NULL)
+        return NULL;
+    staging->next = work->batch.staging;
+    work->batch.staging = staging;
+    return staging + 1;
+}
+
+static void free_staging(struct staging *staging)
+{
+    while (staging != NULL) {
+        struct staging *next = staging->next;
+        free(staging);
+        staging = next;
+    }
+}
+
 void work_free(struct work *work)
 {
     if (work->kind == WORK_COPIES)
-        free(work->batch.staging);
+        free_staging(work->batch.staging);
     if (work->kind == WORK_RECORD || work->kind == WORK_WAIT)
         mark_release(work->mark);
     free(work);

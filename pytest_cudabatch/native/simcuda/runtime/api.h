@@ -63,6 +63,10 @@ CUDA_API int cudaHostGetFlags(unsigned *flags, void *address);
 WITH_TWIN(cudaMemcpy, cudaMemcpy_ptds, void *destination, const void *source, size_t size, int kind)
 WITH_TWIN(cudaMemcpyAsync, cudaMemcpyAsync_ptsz, void *destination, const void *source, size_t size, int kind,
           void *stream)
+WITH_TWIN(cudaMemcpy2D, cudaMemcpy2D_ptds, void *destination, size_t destination_pitch, const void *source,
+          size_t source_pitch, size_t width, size_t height, int kind)
+WITH_TWIN(cudaMemcpy2DAsync, cudaMemcpy2DAsync_ptsz, void *destination, size_t destination_pitch, const void *source,
+          size_t source_pitch, size_t width, size_t height, int kind, void *stream)
 WITH_TWIN(cudaMemset, cudaMemset_ptds, void *destination, int value, size_t size)
 WITH_TWIN(cudaMemsetAsync, cudaMemsetAsync_ptsz, void *destination, int value, size_t size, void *stream)
 

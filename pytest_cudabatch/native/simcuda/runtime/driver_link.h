@@ -67,6 +67,8 @@
     ENTRY(copy_htod_async, "cuMemcpyHtoDAsync", 3020, (cuda_address, const void *, size_t, void *))       \
     ENTRY(copy_dtoh_async, "cuMemcpyDtoHAsync", 3020, (void *, cuda_address, size_t, void *))             \
     ENTRY(copy_dtod_async, "cuMemcpyDtoDAsync", 3020, (cuda_address, cuda_address, size_t, void *))       \
+    ENTRY(copy_2d, "cuMemcpy2D", 3020, (const struct copy_2d *))                                          \
+    ENTRY(copy_2d_async, "cuMemcpy2DAsync", 3020, (const struct copy_2d *, void *))                       \
     ENTRY(set, "cuMemsetD8", 3020, (cuda_address, unsigned char, size_t))                                 \
     ENTRY(set_async, "cuMemsetD8Async", 3020, (cuda_address, unsigned char, size_t, void *))              \
     ENTRY(stream_create, "cuStreamCreateWithPriority", 5050, (void **, unsigned, int))                    \

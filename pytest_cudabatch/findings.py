@@ -41,10 +41,20 @@ MOST_DECISIONS = 12
 
 @dataclass(frozen=True)
 class Control:
-    """The matched control of a crash: the same cell with no batch call made; ``right`` of ``runs`` passed."""
+    """The matched control of a crash or hang: the same cell in fresh processes, its batch calls answered 801.
+
+    In ``right`` of ``runs`` the test passed; in ``valid`` the arguments of all of those calls were right.
+    """
 
     runs: int
     right: int
+    valid: int
+
+    def __str__(self) -> str:
+        return (
+            f"without the batch call the same cell was right in {self.right} of {self.runs} runs, and the "
+            f"call's arguments were valid in {self.valid}"
+        )
 
 
 @dataclass(frozen=True)

@@ -307,6 +307,7 @@ class BatchCopy:
         self._memory = memory
         self._node = node
         self._blame = Blame(node)
+        self._evidence = node.config.stash[EVIDENCE]
 
     @property
     def capabilities(self) -> Capabilities:
@@ -329,6 +330,7 @@ class BatchCopy:
             self.capabilities.check_stream(stream)
         for path in announce or (self.expected_path(plan),):
             self._tell(ANNOUNCED_PATH, path)
+        self._evidence.file.declare_allocations(self._evidence.slot, plan.allocations)
         code = self._bound.copy(plan, stream)
         self._tell(RETURNED_CODE, str(code))
         return code

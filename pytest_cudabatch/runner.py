@@ -59,10 +59,14 @@ class CellHost:
         self._cells = 0
         self._start_failure: CellError | None = None
 
-    def run(self, nodeid: str, deadline: float) -> tuple[Outcome, Evidence]:
-        """Run one cell; return how it ended and what the interposer saw of it."""
+    def run(self, nodeid: str, deadline: float, injections: str | None = None) -> tuple[Outcome, Evidence]:
+        """Run one cell; return how it ended and what the interposer saw of it.
+
+        ``injections`` are rules beside those of the run, which come first.
+        """
         self._start()
         slot, payload = self._take_slot()
+        payload["injections"] = injections
         outcome = self.zygote.run(nodeid, deadline=deadline, payload=payload)
         return outcome, self.evidence.read(slot)
 
@@ -255,7 +259,7 @@ class CellRunner:
 
     def _trial(self, item: pytest.Item, outcome: Outcome, evidence: Evidence) -> list[pytest.TestReport]:
         """Judge what a cell's process did and return its reports."""
-        names = self._identity(item)
+        names, host, zygote_id = self._identity(item), self._host_of(item), self._zygote_id(item)
         trial = Trial(
             identity=CellIdentity(
                 nodeid=item.nodeid,
@@ -267,8 +271,9 @@ class CellRunner:
             ),
             outcome=outcome,
             evidence=evidence,
+            rerun=lambda injections: host.run(zygote_id, self._deadline(item), injections),
         )
-        collected = self._host_of(item).zygote.item(self._zygote_id(item))
+        collected = host.zygote.item(zygote_id)
         return trial.reports(item, collected, self._known_issues)
 
     def _forward_warnings(self, item: pytest.Item, outcome: Outcome) -> None:

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 
 import pytest
 
 from pytest_cudabatch.cells import CollectedItem, Outcome, complete_reports, failure_representation
+from pytest_cudabatch.control import (
+    CONTROL_INJECTION,
+    CONTROL_RUNS,
+    ControlRun,
+    judge_control,
+    wants_control,
+)
 from pytest_cudabatch.finding_codes import Code
 from pytest_cudabatch.findings import Finding
 from pytest_cudabatch.fixtures import (
@@ -30,13 +37,18 @@ CELL_ATTRIBUTE = "cudabatch_cell"
 """The attribute of a cell's last report that carries the cell as JSON, also from an xdist worker."""
 
 
+Rerun = Callable[[str], tuple[Outcome, Evidence]]
+"""Runs the same cell in a fresh process with the given injections added."""
+
+
 @dataclass(frozen=True)
 class Trial:
-    """What is known of a cell when its process is gone."""
+    """What is known of a cell when its process is gone, and the means to run it again."""
 
     identity: CellIdentity
     outcome: Outcome
     evidence: Evidence
+    rerun: Rerun
 
     def reports(
         self, item: pytest.Item, collected: CollectedItem, known_issues: Iterable[KnownIssue]
@@ -47,14 +59,9 @@ class Trial:
         reported as an expected one.
         """
         ended = None if self.outcome.finished else judge_end(self.outcome, self.evidence)
-        reports = complete_reports(
-            self.outcome,
-            collected,
-            _text(ended.finding) if ended else "",
-            config=item.config,
-            nodeid=item.nodeid,
-            location=item.location,
-        )
+        if ended is not None and wants_control(ended, self.evidence):
+            ended = judge_control(ended, [self._control_run(item, collected) for _ in range(CONTROL_RUNS)])
+        reports = _reports_of(self.outcome, item, collected, _text(ended.finding) if ended else "")
         judgement = ended or judge(self.identity, self.evidence, _account(reports))
         if ended is None:
             _overrule(reports, judgement)
@@ -63,6 +70,12 @@ class Trial:
             _excuse(reports, issue)
         self._attach(reports, judgement, issue.id if issue else None)
         return reports
+
+    def _control_run(self, item: pytest.Item, collected: CollectedItem) -> ControlRun:
+        """Run the cell again with its batch calls answered; what it reports is for us alone."""
+        outcome, evidence = self.rerun(CONTROL_INJECTION)
+        reports = _reports_of(outcome, item, collected, "")
+        return ControlRun(outcome.finished and _test_result(reports) == "passed", evidence)
 
     def _known_issue(
         self, item: pytest.Item, judgement: Judgement, known_issues: Iterable[KnownIssue]
@@ -113,6 +126,15 @@ class Trial:
 def verdict_of(reports: Sequence[pytest.TestReport]) -> Verdict:
     """Return the verdict that the reports of a trial carry."""
     return Verdict(getattr(reports[-1], CELL_ATTRIBUTE)["verdict"])
+
+
+def _reports_of(
+    outcome: Outcome, item: pytest.Item, collected: CollectedItem, text: str
+) -> list[pytest.TestReport]:
+    """Return the reports of an outcome, with ``text`` for what an unannounced end leaves out."""
+    return complete_reports(
+        outcome, collected, text, config=item.config, nodeid=item.nodeid, location=item.location
+    )
 
 
 def _properties(cell: Cell) -> Iterator[tuple[str, object]]:

@@ -123,8 +123,9 @@ class ZygotePlugin:
         slot = payload["slot"]
         assert isinstance(slot, int)
         file = EvidenceFile.open(Path(str(payload["evidence"])))
-        if (injections := item.config.stash[RUN].injections) is not None:
-            file.request(slot, parse_injections(injections))
+        for injections in (item.config.stash[RUN].injections, payload.get("injections")):
+            if injections is not None:
+                file.request(slot, parse_injections(str(injections)))
         file.claim(slot)
         item.config.stash[EVIDENCE] = CellEvidence(file, slot)
         item.config.stash[PAIRINGS] = item.config.stash[RUN].pairings

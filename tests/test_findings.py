@@ -159,9 +159,9 @@ def test_what_a_choice_was_made_from() -> None:
 def test_a_finding_crosses_processes() -> None:
     finding = judge(WHO, SPLIT, Account("passed")).finding
     assert finding is not None
-    whole = replace(finding, fault=Place("lib/libcuda.so.1", 3, "ab", "f", "f.c:1"), control=Control(5, 4))
+    whole = replace(finding, fault=Place("lib/libcuda.so.1", 3, "ab", "f", "f.c:1"), control=Control(5, 4, 5))
     assert Finding.from_json(whole.to_json()) == whole
-    assert whole.to_json()["control"] == {"runs": 5, "right": 4}
+    assert whole.to_json()["control"] == {"runs": 5, "right": 4, "valid": 5}
 
 
 def test_a_finding_of_a_version_without_the_later_keys_is_read() -> None:

@@ -62,6 +62,12 @@ class BoundPlan:
             raise ValueError(f"{self.plan} has {len(found)} buffers in {place.name.lower()} memory")
         return found[0]
 
+    @property
+    def allocations(self) -> tuple[tuple[int, int], ...]:
+        """Address and size in bytes of each of the buffers."""
+        buffers = (*self._sources.values(), *self._destinations.values())
+        return tuple((buffer.address, buffer.nbytes) for buffer in buffers)
+
     def fill(self) -> None:
         """Write the sources' bytes, which follow from the plan's seed, and CANVAS over the destinations.
 

@@ -23,6 +23,8 @@ from pytest_cudabatch.interposer.evidence import (
 )
 from pytest_cudabatch.interposer.injections import AppliedInjection, applied_injection
 from pytest_cudabatch.interposer.layout import (
+    CALL_ARGUMENTS_RIGHT,
+    CALL_ARGUMENTS_WRONG,
     CALL_HAS_STREAM,
     CALL_IN_FLIGHT,
     CALL_INJECTED,
@@ -54,6 +56,8 @@ __all__ = ["decode"]
 _SYMBOL_LOOKUPS = ("dlsym", "dlvsym")
 
 _VIA = {EVIDENCE_VIA_PLT: "plt", EVIDENCE_VIA_RELOCATION: "relocation", EVIDENCE_UNSEEN: "unseen"}
+
+_ARGUMENTS = {CALL_ARGUMENTS_RIGHT: True, CALL_ARGUMENTS_WRONG: False}
 
 _UNKNOWN = MappedObject(file="[unknown]", soname="", base=0)
 """Stands for an address outside of all mapped files, or past what the table of objects holds."""
@@ -224,6 +228,7 @@ def _call(row: EvidenceCall, objects: _Objects) -> Call:
         under_test=objects.is_under_test(row.caller),
         thread=row.thread,
         injected=bool(row.flags & CALL_INJECTED),
+        arguments_right=_ARGUMENTS.get(row.flags & (CALL_ARGUMENTS_RIGHT | CALL_ARGUMENTS_WRONG)),
     )
 
 

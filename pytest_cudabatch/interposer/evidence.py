@@ -100,6 +100,8 @@ class Call:
     ``given`` is how many parameters a batch call was made with, ``taken`` how many the called function has
     (9 or 8; 5 or 4 for a batch of 3D copies); None where that is not known, and always for a single copy.
     ``count`` is in descriptors. ``injected``: a rule returned the code and the function was not called.
+    ``arguments_right`` is known of injected batch calls where the process said what memory they are about:
+    a live stream, ranges inside that memory, valid attributes.
     """
 
     sequence: int
@@ -115,6 +117,7 @@ class Call:
     under_test: bool
     thread: int
     injected: bool = False
+    arguments_right: bool | None = None
 
     @property
     def is_batch(self) -> bool:

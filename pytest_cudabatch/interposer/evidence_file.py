@@ -16,6 +16,7 @@ from pytest_cudabatch.interposer.decoding import decode
 from pytest_cudabatch.interposer.evidence import Evidence
 from pytest_cudabatch.interposer.injections import Injection, parse_injections, rule_of
 from pytest_cudabatch.interposer.layout import (
+    EVIDENCE_ALLOCATIONS,
     EVIDENCE_HEADER_SIZE,
     EVIDENCE_MAGIC,
     EVIDENCE_RULES,
@@ -23,6 +24,8 @@ from pytest_cudabatch.interposer.layout import (
     EVIDENCE_SLOTS_MAX,
     EVIDENCE_TRACED,
     EVIDENCE_VERSION,
+    EvidenceAllocation,
+    EvidenceAllocations,
     EvidenceHeader,
     EvidenceProcess,
     EvidenceRule,
@@ -42,6 +45,7 @@ _SLOT_SIZE = -(-ctypes.sizeof(EvidenceSlot) // mmap.PAGESIZE) * mmap.PAGESIZE
 _GENERATIONS = 1 << 16
 _WORD = struct.Struct("@Q")  # native, so that it is written by one store
 _RULES_OFFSET = int(EvidenceSlot.injections.offset)
+_ALLOCATIONS_OFFSET = int(EvidenceSlot.allocations.offset)
 
 
 class EvidenceFile:
@@ -154,6 +158,22 @@ class EvidenceFile:
         first = start + int(EvidenceRules.rules.offset) + count * ctypes.sizeof(EvidenceRule)
         self._mapping[first : first + len(added)] = added
         _WORD.pack_into(self._mapping, start, total)
+
+    def declare_allocations(self, slot: int, allocations: Iterable[tuple[int, int]]) -> None:
+        """Say which memory, as (address, bytes), the next batch calls of the slot's process are about.
+
+        Where a rule answers such a call, the evidence then says whether its arguments were right. What was
+        said before no longer holds. Raises EvidenceError for more than EVIDENCE_ALLOCATIONS.
+        """
+        start = self._start(slot) + _ALLOCATIONS_OFFSET
+        rows = b"".join(bytes(EvidenceAllocation(address, size)) for address, size in allocations)
+        count = len(rows) // ctypes.sizeof(EvidenceAllocation)
+        if count > EVIDENCE_ALLOCATIONS:
+            raise EvidenceError(f"a slot has room for {EVIDENCE_ALLOCATIONS} allocations, not {count}")
+        first = start + int(EvidenceAllocations.rows.offset)
+        _WORD.pack_into(self._mapping, start, 0)
+        self._mapping[first : first + len(rows)] = rows
+        _WORD.pack_into(self._mapping, start, count)
 
     def inject(self, text: str) -> tuple[Injection, ...]:
         """Add the rules that ``text`` spells, for the calling process, and return them.

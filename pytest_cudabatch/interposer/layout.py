@@ -9,6 +9,8 @@ import ctypes
 from ctypes import c_char, c_int32, c_uint8, c_uint16, c_uint32, c_uint64
 
 __all__ = [
+    "CALL_ARGUMENTS_RIGHT",
+    "CALL_ARGUMENTS_WRONG",
     "CALL_HAS_STREAM",
     "CALL_INJECTED",
     "CALL_IN_FLIGHT",
@@ -16,6 +18,7 @@ __all__ = [
     "CAPABILITY_DLSYM",
     "CAPABILITY_LAZY",
     "CAPABILITY_NOW",
+    "EVIDENCE_ALLOCATIONS",
     "EVIDENCE_DLSYM",
     "EVIDENCE_DLSYM_OTHER_ABI",
     "EVIDENCE_DLSYM_REFUSED",
@@ -57,6 +60,8 @@ __all__ = [
     "TRACE_SKIPPED",
     "TRACE_STREAM_GONE",
     "TRACE_TAKEN",
+    "EvidenceAllocation",
+    "EvidenceAllocations",
     "EvidenceBinding",
     "EvidenceCall",
     "EvidenceEntry",
@@ -81,6 +86,7 @@ EVIDENCE_VERSION = 3
 EVIDENCE_HEADER_SIZE = 4096
 EVIDENCE_SLOTS_MAX = 256
 EVIDENCE_RULES = 32
+EVIDENCE_ALLOCATIONS = 64
 EVIDENCE_NO_OBJECT = 0xFFFF
 EVIDENCE_DLSYM = 63
 EVIDENCE_PUBLISHED = 2
@@ -109,6 +115,8 @@ CALL_IN_FLIGHT = 2
 CALL_RETURNED = 3
 CALL_HAS_STREAM = 1
 CALL_INJECTED = 2
+CALL_ARGUMENTS_RIGHT = 4
+CALL_ARGUMENTS_WRONG = 8
 RULE_UNDER_TEST = 1
 RULE_BATCH_NAME = 2
 RULE_RETURNS_CODE = 1
@@ -338,6 +346,18 @@ class EvidenceFault(ctypes.Structure):
     )
 
 
+class EvidenceAllocation(ctypes.Structure):
+    """Memory that batch calls are about; ``size`` in bytes."""
+
+    _fields_ = (("start", c_uint64), ("size", c_uint64))
+
+
+class EvidenceAllocations(ctypes.Structure):
+    """What the process says its next batch calls are about; ``count`` is 0 while rows are written."""
+
+    _fields_ = (("count", c_uint64), ("rows", EvidenceAllocation * EVIDENCE_ALLOCATIONS))
+
+
 class EvidenceSlot(ctypes.Structure):
     """One process's evidence."""
 
@@ -355,6 +375,7 @@ class EvidenceSlot(ctypes.Structure):
         ("batch", EvidenceJournal),
         ("per_copy", EvidenceJournal),
         ("fault", EvidenceFault),
+        ("allocations", EvidenceAllocations),
     )
 
 

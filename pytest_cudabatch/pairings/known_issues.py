@@ -21,6 +21,10 @@ from pytest_cudabatch.pairings.version_range import VersionRange
 __all__ = ["KNOWN_ISSUES_FILE", "KnownIssue", "load_known_issues"]
 
 
+REFINED = {Code.DRIVER_FAULT: {Code.DRIVER_FAULT.value, Code.CRASH.value, Code.HANG.value}}
+"""Findings that say more of what others are too: an entry for a crash holds for a driver's fault."""
+
+
 @dataclass(frozen=True)
 class KnownIssue:
     """One entry of known-issues.toml.
@@ -56,7 +60,7 @@ class KnownIssue:
             return False
         runtime, driver = pairing.runtime, pairing.driver
         return (
-            finding.value in self.findings
+            not REFINED.get(finding, {finding.value}).isdisjoint(self.findings)
             and self.runtime.contains(runtime.version, runtime.release)
             and (driver.version is None or self.driver.contains(driver.version))
             and _matches(driver.release or "", self.releases)

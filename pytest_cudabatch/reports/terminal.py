@@ -196,6 +196,8 @@ def _details(finding: Finding) -> Iterator[str]:
             yield f"  {word}: {place.describe()}"
     for sentence in finding.decided_by:
         yield f"  decided by: {sentence}"
+    if finding.control is not None:
+        yield f"  control: {finding.control}"
 
 
 def _usual_path(cells: Sequence[Cell]) -> str:

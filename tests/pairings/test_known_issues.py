@@ -59,6 +59,8 @@ def test_a_projects_own_come_after_the_packaged(tmp_path: Path) -> None:
     ("case", "implementation", "where", "finding", "day", "covered"),
     [
         ("tests/test_it.py::test_x", "mine", pairing(), Code.CRASH, DAY, True),
+        # What is known as a crash stays known when the control says more of it.
+        ("tests/test_it.py::test_x", "mine", pairing(), Code.DRIVER_FAULT, DAY, True),
         ("tests/test_other.py::test_x", "mine", pairing(), Code.CRASH, DAY, False),
         ("tests/test_it.py::test_x", "reference", pairing(), Code.CRASH, DAY, False),
         ("tests/test_it.py::test_x", "mine", pairing(), Code.WRONG_ABI, DAY, False),
@@ -70,6 +72,7 @@ def test_a_projects_own_come_after_the_packaged(tmp_path: Path) -> None:
     ],
     ids=[
         "it",
+        "it, controlled",
         "case",
         "implementation",
         "finding",

@@ -1,6 +1,7 @@
 /* Implements calls.h without locks: places are claimed by compare-and-swap, records published last. */
 #include "calls.h"
 
+#include "arguments.h"
 #include "arity.h"
 #include "evidence.h"
 #include "injections.h"
@@ -85,8 +86,6 @@ static void describe(struct evidence_call *call, const struct call_frame *frame,
         call->stream = call_argument(frame, function->stream_at);
         call->count = 1;
     }
-    if (injection_replaces_call(frame))
-        call->flags |= CALL_INJECTED;
 }
 
 /* Copies the described call and publishes it by the outcome, last. */
@@ -123,6 +122,8 @@ void call_begin(struct call_frame *frame, const struct stub *stub, const struct 
         return;
     struct evidence_call call;
     describe(&call, frame, stub, function);
+    if (injection_replaces_call(frame))
+        call.flags |= CALL_INJECTED | arguments_judge(slot, frame, function, &call);
     call.sequence = atomic_fetch_add(&slot->sequence, 1) + 1;
     frame->claim = lease.claim;
     frame->site = site_for(slot, &call);

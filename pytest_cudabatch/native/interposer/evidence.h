@@ -29,6 +29,7 @@ enum {
     EVIDENCE_VERSION_QUERIES = 128,
     EVIDENCE_SITES = 256,
     EVIDENCE_RULES = 32,
+    EVIDENCE_ALLOCATIONS = 64,
     EVIDENCE_FIRST = 64, /* calls kept in full from the start ... */
     EVIDENCE_LAST = 64,  /* ... and before the end */
     EVIDENCE_PATH = 512, /* bytes of a path, not terminated when full; a longer path keeps its tail */
@@ -111,7 +112,12 @@ struct evidence_version_query {
 enum evidence_progress { CALL_EMPTY = 0, CALL_WRITING = 1, CALL_IN_FLIGHT = 2, CALL_RETURNED = 3 };
 
 /* Bits of a call's `flags`. */
-enum { CALL_HAS_STREAM = 1, CALL_INJECTED = 2 /* a rule kept the real function from being called */ };
+enum {
+    CALL_HAS_STREAM = 1,
+    CALL_INJECTED = 2, /* a rule kept the real function from being called */
+    CALL_ARGUMENTS_RIGHT = 4, /* of such a call, by arguments.h */
+    CALL_ARGUMENTS_WRONG = 8,
+};
 
 struct evidence_call {
     _Atomic uint64_t outcome;
@@ -204,6 +210,17 @@ enum evidence_capability {
     CAPABILITY_DLSYM = 4, /* by dlsym and dlvsym */
 };
 
+/* The memory that the process's next batch calls are about, as it says itself; replaced as a whole. */
+struct evidence_allocation {
+    uint64_t start;
+    uint64_t size; /* in bytes */
+};
+
+struct evidence_allocations {
+    _Atomic uint64_t count; /* 0 while rows are written */
+    struct evidence_allocation rows[EVIDENCE_ALLOCATIONS];
+};
+
 /* The first fatal signal that reached the interposer. The process may have handled and survived it. */
 struct evidence_fault {
     struct evidence_entry entry;
@@ -230,6 +247,7 @@ struct evidence_slot {
     struct evidence_journal batch;
     struct evidence_journal per_copy;
     struct evidence_fault fault;
+    struct evidence_allocations allocations;
 };
 
 /* Bits of the header's `flags`. */

@@ -6,6 +6,8 @@
  */
 #include "copies.h"
 
+#include "faults.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -170,6 +172,8 @@ int copy_batch(struct stream *stream, const struct batch *batch, size_t *failed)
     engine_lock();
     int code = translate(batch, work, failed);
     engine_unlock();
+    if (code == CUDA_OK && (code = fault_on_batch(batch)) != CUDA_OK)
+        work->batch.count = 0;
     int submitted = submit(stream, batch, work); /* what comes before a copy at fault is done (measured) */
     return code != CUDA_OK ? code : submitted;
 }

@@ -1,0 +1,166 @@
+"""A driver that fails inside a valid batch call is blamed by its matched control; nobody else is."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+FAULTS = "CUDABATCH_SIM_FAULTS"
+ONE_PAIRING = "--cuda-select=runtime==12.9 on driver==13.0"
+SMALL = "test_bytes_match and h2d-mixed-2"
+ALL = {"runs": 5, "right": 5, "valid": 5}
+
+
+def run(pytester: pytest.Pytester, *arguments: str) -> tuple[pytest.RunResult, dict[str, Any]]:
+    """Run one cell, and return it too."""
+    result = pytester.runpytest_subprocess(
+        *("--cuda-matrix", "--cuda-platform=simulated", "--cuda-report=report.json", ONE_PAIRING, *arguments)
+    )
+    (cell,) = json.loads((pytester.path / "report.json").read_text())["cells"]
+    return result, cell
+
+
+def judged(cell: dict[str, Any]) -> tuple[object, ...]:
+    finding = cell["finding"]
+    return (cell["verdict"], cell["signal"], finding["code"], finding["control"])
+
+
+@pytest.mark.parametrize(
+    ("implementation", "callee"),
+    [("reference", "libcuda.so.1"), ("specimen:leaves-last-error", "libcudart.so.12")],
+    ids=["asks the driver", "asks the runtime"],
+)
+def test_a_crash_inside_the_driver(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, implementation: str, callee: str
+) -> None:
+    monkeypatch.setenv(FAULTS, "batch=crash")
+    result, cell = run(pytester, "--cuda-suite-only", f"--cuda-implementation={implementation}", "-k", SMALL)
+    assert judged(cell) == ("crashed", "SIGSEGV", "driver-fault", ALL)
+    assert cell["finding"]["callee"]["file"].endswith(f"/{callee}")
+    assert cell["finding"]["fault"]["file"].endswith("/libcuda.so.1")
+    result.stdout.fnmatch_lines(
+        [
+            "driver-fault: crashed, SIGSEGV in 1 cell",
+            "  control: without the batch call the same cell was right in 5 of 5 runs, and *valid in 5",
+        ]
+    )
+
+
+def test_a_hang_inside_the_driver(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(FAULTS, "batch=hang")
+    _, cell = run(pytester, "--cuda-suite-only", "--cuda-timeout=2", "-k", SMALL)
+    assert judged(cell) == ("hung", None, "driver-fault", ALL)
+
+
+@pytest.mark.parametrize(
+    ("case", "verdict"),
+    [("51828-mixed", "crashed"), ("51828-uniform", "passed")],
+)
+def test_a_fault_of_large_mixed_batches_only(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, case: str, verdict: str
+) -> None:
+    """As driver 580.159.04 fails; the reference, which sends 1,024 copies a call, is spared."""
+    monkeypatch.setenv(FAULTS, "mixed-h2d=crash")
+    arguments = ("--cuda-suite-only", "-k", f"test_counts_to_the_device and {case}")
+    _, cell = run(pytester, "--cuda-implementation=specimen:leaves-last-error", *arguments)
+    assert cell["verdict"] == verdict
+    assert (cell["finding"] or {}).get("code") == ("driver-fault" if verdict == "crashed" else None)
+    _, cell = run(pytester, *arguments)
+    assert (cell["verdict"], cell["path"]) == ("passed", "batch")
+
+
+@pytest.mark.parametrize(
+    ("implementation", "control"),
+    [
+        ("specimen:swapped-pages", {"runs": 5, "right": 0, "valid": 5}),
+        ("specimen:no-driver-guard", {"runs": 5, "right": 5, "valid": 5}),
+    ],
+    ids=["whose fallback is wrong", "whose fallback is right"],
+)
+def test_the_control_decides(
+    pytester: pytest.Pytester,
+    monkeypatch: pytest.MonkeyPatch,
+    implementation: str,
+    control: dict[str, int],
+) -> None:
+    monkeypatch.setenv(FAULTS, "batch=crash")
+    case = "test_bytes_match and h2d-uniform-2"
+    _, cell = run(pytester, "--cuda-suite-only", f"--cuda-implementation={implementation}", "-k", case)
+    code = "driver-fault" if control == ALL else "crash"
+    assert judged(cell) == ("crashed", "SIGSEGV", code, control)
+
+
+def test_a_crash_before_the_driver_has_no_control(pytester: pytest.Pytester) -> None:
+    """An injected crash lies in the interposer, whatever call it stands for."""
+    _, cell = run(pytester, "--cuda-suite-only", "--cuda-inject=batch=crash", "-k", SMALL)
+    assert judged(cell) == ("crashed", "SIGSEGV", "crash", None)
+
+
+WILD = """
+import ctypes
+
+NOWHERE = 0x10000
+
+
+class Attributes(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_int) for name in ("order", "a", "b", "c", "d")] + [("flags", ctypes.c_uint)]
+
+
+class Bound:
+    def copy(self, plan, stream):
+        runtime = ctypes.CDLL("libcudart.so.12")
+        wild = (ctypes.c_void_p * plan.count)(*([NOWHERE] * plan.count))
+        address = ctypes.c_void_p
+        dsts, sizes = address(plan.dsts.ctypes.data), address(plan.sizes.ctypes.data)
+        first, failed = ctypes.c_size_t(0), ctypes.c_size_t(0)
+        code = runtime.cudaMemcpyBatchAsync(
+            dsts, wild, sizes, ctypes.c_size_t(plan.count), ctypes.byref(Attributes(ORDER)),
+            ctypes.byref(first), ctypes.c_size_t(1), ctypes.byref(failed), address(stream),
+        )
+        if code != 801:
+            return code
+        runtime.cudaGetLastError()
+        for dst, src, size in zip(plan.dsts.tolist(), plan.srcs.tolist(), plan.sizes.tolist()):
+            runtime.cudaMemcpyAsync(address(dst), address(src), ctypes.c_size_t(size), 4, address(stream))
+        return 0
+
+
+class Wild:
+    name = "wild"
+
+    def expected_path(self, plan, pairing):
+        return "batch"
+
+    def open(self):
+        return Bound()
+
+
+wild = Wild()
+"""
+
+OWN_TEST = """
+def test_copy(batch_copy, copy_plan, cuda_stream):
+    batch_copy.check(copy_plan("h2d", "uniform", 4), cuda_stream, announce=("batch", "fallback"))
+"""
+
+
+def test_a_batch_of_wild_addresses_is_no_fault_of_the_driver(pytester: pytest.Pytester) -> None:
+    """The crash lies in libcuda and the fallback is right; the addresses of the batch call were not."""
+    pytester.makepyfile(wild_cb=WILD.replace("ORDER", "1"), test_own=OWN_TEST)
+    pytester.syspathinsert()
+    _, cell = run(pytester, "--cuda-no-suite", "--cuda-implementation=wild_cb:wild")
+    assert judged(cell) == ("crashed", "SIGSEGV", "crash", {"runs": 5, "right": 5, "valid": 0})
+    assert cell["finding"]["fault"]["file"].endswith("/libcuda.so.1")
+
+
+def test_a_fault_that_there_is_not_is_told(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(FAULTS, "batch=explode")
+    result, cell = run(pytester, "--cuda-suite-only", "-k", SMALL)
+    assert cell["verdict"] == "failed"
+    result.stdout.fnmatch_lines(
+        ["pytest-cudabatch: CUDABATCH_SIM_FAULTS: batch=explode is no fault of the simulated driver: *"]
+    )

@@ -38,6 +38,10 @@ HINTS = {
         "read cudaGetLastError after an error that was handled; else the next launch check finds it"
     ),
     Code.LEGACY_STREAM: "the batch call rejects streams 0 and 0x1: copy one by one on them",
+    Code.CAPTURE_LOST: (
+        "while its stream is captured the batch call answers 900 and the graph lacks the copies: copy one by "
+        "one then, or return the error (cudaStreamIsCapturing tells); and call nothing that breaks a capture"
+    ),
     Code.SOURCE_FREED_EARLY: (
         "keep whatever queued copies read (sources, bounce buffers, lists of a host function) until the "
         "stream has passed them: record an event behind the copies and reuse the memory when it is reached"
@@ -52,10 +56,15 @@ HINTS = {
         "an event behind the copies on the stream that makes them"
     ),
     Code.BAD_ADDRESS: "check the descriptor's addresses and sizes against the allocations",
+    Code.STRADDLES_REGISTRATION: (
+        "no copy may reach from one registered range into the next: merge neighbours within one range only, "
+        "or copy them one by one where CUDA refuses the merged copy (1)"
+    ),
     Code.ZERO_SIZE: "leave entries of no bytes out; the batch call rejects the whole batch for one of them",
     Code.ATTRIBUTES: (
         "attrs and attrsIdxs have numAttrs entries; the first index is 0, they rise, the last is below count"
     ),
+    Code.OVERREAD: "dsts, srcs and sizes have count entries, attrs and attrsIdxs numAttrs: read no further",
     Code.GUARD_OVERRUN: "bytes were written that belong to no descriptor: check offsets and sizes",
     Code.WRONG_BYTES: "compare the order of sources and destinations, and that the source lives long enough",
     Code.CRASH: "rerun the cell under a debugger, or look at the output's stack",

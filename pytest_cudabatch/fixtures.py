@@ -91,6 +91,9 @@ class PlanMaker(Protocol):
         or of one size; without it the test is skipped where this very plan is none for it.
         """
 
+    def across_registrations(self, runtime: Runtime, count: int, size: int) -> BoundPlan:
+        """Make a plan of pages side by side, in order, out of host memory that two registrations share."""
+
     def trace(self, path: Path | str) -> Iterator[BoundPlan]:
         """Yield a plan for each batch of a trace that ``cudabatch record --trace`` kept, in order.
 

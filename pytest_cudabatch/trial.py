@@ -58,7 +58,8 @@ class Trial:
         ``collected`` is the item as its zygote knows it; a failure that is one of ``known_issues`` is
         reported as an expected one.
         """
-        ended = None if self.outcome.finished else judge_end(self.outcome, self.evidence)
+        declared = self.identity.declared
+        ended = None if self.outcome.finished else judge_end(self.outcome, self.evidence, declared)
         if ended is not None and wants_control(ended, self.evidence):
             ended = judge_control(ended, [self._control_run(item, collected) for _ in range(CONTROL_RUNS)])
         reports = _reports_of(self.outcome, item, collected, _text(ended.finding) if ended else "")

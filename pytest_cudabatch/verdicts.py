@@ -74,13 +74,18 @@ class Judgement:
     finding: Finding | None = None
 
 
-def judge_end(outcome: Outcome, evidence: Evidence) -> Judgement:
-    """Give the verdict of a cell whose process ended without announcing it."""
+def judge_end(outcome: Outcome, evidence: Evidence, declared: Code | None = None) -> Judgement:
+    """Give the verdict of a cell whose process ended without announcing it.
+
+    ``declared`` is what a failure of the case stands for: a case with arrays before a hole means crashes.
+    """
     verdict, code = _ENDS[outcome.end.value]
     if (wrong := _wrong_call(evidence)) is not None:
         return Judgement(verdict, wrong)
     if code is Code.CRASH and _called_nothing(evidence):
         code = Code.LOOKUP_UNCHECKED
+    elif code is Code.CRASH and declared is Code.OVERREAD:
+        code = declared
     return Judgement(verdict, findings.unannounced_end(code, outcome, evidence))
 
 

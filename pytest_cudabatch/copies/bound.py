@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pytest_cudabatch.copies.guarded import before_a_hole
 from pytest_cudabatch.copies.late_sources import LateSources, fill_buffer
 from pytest_cudabatch.copies.pattern import CANVAS, Pattern
 from pytest_cudabatch.copies.plan import Place, Plan
@@ -88,6 +89,10 @@ class BoundPlan:
         Destinations are blank again, too. Returns when all of it is in memory.
         """
         return LateSources(self, runtime)
+
+    def end_arrays_at_a_hole(self) -> None:
+        """Move ``dsts``, ``srcs`` and ``sizes`` so that a read behind the last element of any faults."""
+        self.dsts, self.srcs, self.sizes = map(before_a_hole, (self.dsts, self.srcs, self.sizes))
 
     @property
     def sources(self) -> dict[Place, DeviceBuffer | PinnedBuffer]:

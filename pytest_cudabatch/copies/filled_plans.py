@@ -10,7 +10,7 @@ from pytest_cudabatch.copies.bound import BoundPlan
 from pytest_cudabatch.copies.plan import Plan
 from pytest_cudabatch.copies.replays import plan_of
 from pytest_cudabatch.copies.traces import Trace
-from pytest_cudabatch.cuda import Memory
+from pytest_cudabatch.cuda import Memory, RegisteredHalves, Runtime
 
 __all__ = ["FilledPlans"]
 
@@ -28,6 +28,14 @@ class FilledPlans:
         """Make a plan; the arguments are those of ``choose``."""
         return self._fill(self._choose(*arguments, **more))
 
+    def across_registrations(self, runtime: Runtime, count: int, size: int) -> BoundPlan:
+        """Make a plan of pages side by side, in order, out of host memory that two registrations share.
+
+        Each page lies in one of them; at the border two pages meet.
+        """
+        plan = self._choose("h2d", "uniform", count, sizes=[size], gaps=[0])
+        return self._fill(plan.in_source_order(), RegisteredHalves(runtime))
+
     def trace(self, path: Path | str) -> Iterator[BoundPlan]:
         """Yield a plan for each batch of a trace; each is closed when the next one is asked for."""
         trace = Trace.load(Path(path))
@@ -43,8 +51,8 @@ class FilledPlans:
         for bound in self._bound:
             bound.close()
 
-    def _fill(self, plan: Plan) -> BoundPlan:
-        bound = BoundPlan(plan, self._memory)
+    def _fill(self, plan: Plan, memory: Memory | None = None) -> BoundPlan:
+        bound = BoundPlan(plan, memory or self._memory)
         self._bound.append(bound)
         bound.fill()
         return bound

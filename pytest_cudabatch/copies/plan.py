@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -120,6 +120,15 @@ class Plan:
     def nbytes(self) -> int:
         """How many bytes of memory the plan needs, host and device together."""
         return sum(self.src_extents) + sum(self.dst_extents)
+
+    def in_source_order(self) -> Plan:
+        """Return the same copies in the order of their sources' offsets."""
+        order = np.argsort(self.src_offsets, kind="stable")
+        names = ("sizes", "src_places", "dst_places", "src_offsets", "dst_offsets")
+        arrays = {name: getattr(self, name)[order] for name in names}
+        for array in arrays.values():
+            array.setflags(write=False)
+        return replace(self, **arrays)
 
     def __str__(self) -> str:
         return f"{self.direction.value}-{self.mixture.value}-{self.count}"

@@ -5,6 +5,7 @@ from pytest_cudabatch.cuda.gate import Gate
 from pytest_cudabatch.cuda.host_memory import HostMemory
 from pytest_cudabatch.cuda.libraries import LibraryError, load, loaded_file
 from pytest_cudabatch.cuda.memory import DeviceBuffer, Memory, PinnedBuffer
+from pytest_cudabatch.cuda.registered import RegisteredHalves
 from pytest_cudabatch.cuda.runtime import Runtime
 from pytest_cudabatch.cuda.simulation import Schedule, SimulatedVersions
 
@@ -16,6 +17,7 @@ __all__ = [
     "LibraryError",
     "Memory",
     "PinnedBuffer",
+    "RegisteredHalves",
     "Runtime",
     "Schedule",
     "SimulatedVersions",

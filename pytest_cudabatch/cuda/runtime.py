@@ -142,6 +142,33 @@ class Runtime:
         """Wait for all work on ``stream``, whose errors show here."""
         self.check("cudaStreamSynchronize", stream)
 
+    def begin_capture(self, stream: int, mode: int) -> None:
+        """Capture what is queued on ``stream``: mode 0 global, 1 thread-local, 2 relaxed (driver_types.h)."""
+        self.check("cudaStreamBeginCapture", stream, mode)
+
+    def end_capture(self, stream: int) -> int:
+        """End the capture and return its graph's handle. The caller destroys it (``cudaGraphDestroy``)."""
+        graph = ctypes.c_void_p()
+        self.check("cudaStreamEndCapture", stream, ctypes.byref(graph))
+        return graph.value or 0
+
+    def abandon_capture(self, stream: int) -> int:
+        """End the capture and destroy its graph; return the code, not 0 where it was invalidated."""
+        graph = ctypes.c_void_p()
+        code = self.call("cudaStreamEndCapture", stream, ctypes.byref(graph))
+        self.last_error()
+        if graph.value:
+            self.check("cudaGraphDestroy", graph)
+        return code
+
+    def run_graph(self, graph: int, stream: int) -> None:
+        """Instantiate ``graph``, launch it once on ``stream``, and wait for it."""
+        executable = ctypes.c_void_p()
+        self.check("cudaGraphInstantiateWithFlags", ctypes.byref(executable), graph, 0)
+        self.check("cudaGraphLaunch", executable, stream)
+        self.stream_synchronize(stream)
+        self.check("cudaGraphExecDestroy", executable)
+
     def _read_int(self, name: str) -> int:
         value = ctypes.c_int()
         self.check(name, ctypes.byref(value))

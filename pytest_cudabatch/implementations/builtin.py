@@ -147,6 +147,26 @@ _SPECIMENS = (
         "Passes empty copies on to the batch call, which then rejects all of the batch.",
     ),
     _specimen(
+        "no-capture-check",
+        "runtime",
+        "capture-lost",
+        "Takes 900, the batch call's answer while the stream is captured, for success: the graph lacks the "
+        "copies, and nobody is told.",
+    ),
+    _specimen(
+        "straddles-registration",
+        "runtime",
+        "straddles-registration",
+        "Merges neighbours into one copy, also where they lie in two registered ranges: the batch call "
+        "rejects all of it.",
+    ),
+    _specimen(
+        "overreads-attrs",
+        "runtime",
+        "overread",
+        "Looks one size ahead when it makes up its attributes, and so reads behind the last one.",
+    ),
+    _specimen(
         "source-freed-early",
         "runtime",
         "source-freed-early",

@@ -244,8 +244,11 @@ WRONG_ON_PAIRINGS: dict[str, Wrong] = {
     ),
     "specimen:default-stream": everywhere(WITH_BATCH, dict.fromkeys(DEFAULT_STREAMS, REJECTED)),
     "specimen:zero-size-unfiltered": everywhere(WITH_BATCH, {"empty": REJECTED_AT_EMPTY}),
-    # Nothing is under way before these calls, and they are waited for: right.
+    # Nothing is under way before these calls, they are waited for, and their memory is ordinary: right.
     "specimen:source-freed-early": {},
+    "specimen:no-capture-check": {},
+    "specimen:straddles-registration": {},
+    "specimen:overreads-attrs": {},
     "specimen:missing-order": {},
     "specimen:off-by-one": everywhere(EVERYWHERE, OVERRUN),
     "specimen:no-plt": {},

@@ -112,3 +112,27 @@ def test_the_legacy_stream_beside_a_capture(flags: int, expected: dict[str, Any]
 
 def test_a_reset_ends_captures_and_graphs() -> None:
     assert value_of("reset_under_capture", **ON_13) == [0, 1]
+
+
+def test_a_graph_does_what_was_captured_each_time() -> None:
+    assert value_of("replayed", **ON_13) == {
+        "codes": [0] * 9,
+        "before": "0000000000000000",
+        "seen": ["0202020207070707", "0303030307070707"],
+        "host functions": 2,
+        "dead": [1, 1, 1],
+    }
+
+
+def test_a_graph_in_a_capture_is_captured() -> None:
+    assert value_of("launched_into_a_capture", **ON_13) == [0, 0, 0, 0, 3]
+
+
+@pytest.mark.parametrize(("driver", "runtime"), [("12.8", "12.8"), ("13.0", "13.0")])
+def test_each_capture_has_a_number(driver: str, runtime: str) -> None:
+    found = value_of("capture_info", driver=driver, runtime=runtime)
+    assert found == {"idle": [0, NONE, 0], "captures": [[0, ACTIVE, 1], [0, ACTIVE, 2]]}
+
+
+def test_a_capture_does_not_wait_for_what_is_outside() -> None:
+    assert value_of("waits_from_outside", **ON_13) == [905, INVALIDATED]

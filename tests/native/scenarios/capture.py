@@ -191,3 +191,80 @@ def reset_under_capture(process: Process) -> list[Any]:
     assert runtime.cudaMemsetAsync(runtime.out("cudaMalloc", 0), 0, 0, stream) == 0
     count = Words([0])
     return [runtime.cudaDeviceReset(), runtime.cudaGraphGetNodes(graph, 0, count.address)]
+
+
+def instantiated(process: Process, graph: int) -> int:
+    return process.runtime.out("cudaGraphInstantiate", graph, 0)
+
+
+@scenario
+def replayed(process: Process) -> dict[str, Any]:
+    """A captured copy, fill and host function run at each launch, on what memory holds then."""
+    batch = Batch.build(process)
+    runtime, stream = process.runtime, batch.stream
+    source, target = runtime.out("cudaMallocHost", 4), runtime.out("cudaMallocHost", 8)
+    counted: list[int] = []
+    count = HOST_FUNCTION(lambda _: counted.append(len(counted)))
+    address = ctypes.cast(count, ctypes.c_void_p).value or 0
+    ctypes.memset(source, 1, 4)
+    ctypes.memset(target, 0, 8)
+    assert runtime.cudaStreamBeginCapture(stream, GLOBAL) == 0
+    codes = [
+        runtime.cudaMemcpyAsync(target, source, 4, 4, stream),
+        runtime.cudaMemsetAsync(target + 4, 7, 4, stream),
+        runtime.cudaLaunchHostFunc(stream, address, 0),
+    ]
+    graph = runtime_graph(process, stream)
+    executable = instantiated(process, graph)
+    codes.append(runtime.cudaGraphDestroy(graph))  # the executable graph has nodes of its own
+    before = ctypes.string_at(target, 8).hex()
+    seen = []
+    for value in (2, 3):
+        ctypes.memset(source, value, 4)
+        codes += [runtime.cudaGraphLaunch(executable, stream), runtime.cudaStreamSynchronize(stream)]
+        seen.append(ctypes.string_at(target, 8).hex())
+    codes.append(runtime.cudaGraphExecDestroy(executable))
+    dead = [runtime.cudaGraphLaunch(executable, stream), runtime.cudaGraphExecDestroy(executable)]
+    dead.append(runtime.cudaGraphInstantiate(Words([0]).address, graph, 0))
+    return {"codes": codes, "before": before, "seen": seen, "host functions": len(counted), "dead": dead}
+
+
+@scenario
+def launched_into_a_capture(process: Process) -> list[int]:
+    """A graph that is launched on a captured stream becomes part of what is captured."""
+    batch = Batch.build(process)
+    runtime, stream = process.runtime, batch.stream
+    assert runtime.cudaStreamBeginCapture(stream, GLOBAL) == 0
+    assert runtime.cudaMemsetAsync(batch.device, 1, 4, stream) == 0
+    executable = instantiated(process, runtime_graph(process, stream))
+    assert runtime.cudaStreamBeginCapture(stream, GLOBAL) == 0
+    codes = [runtime.cudaGraphLaunch(executable, stream) for _ in range(3)]
+    return [*codes, *end(process, stream)]
+
+
+@scenario
+def capture_info(process: Process) -> dict[str, Any]:
+    runtime, stream = process.runtime, process.runtime.out("cudaStreamCreateWithFlags", 1)
+
+    def ask() -> list[int]:
+        found, identity = Words([99]), Words([99])
+        code = runtime.cudaStreamGetCaptureInfo(stream, found.address, identity.address)
+        return [code, found[0] & 0xFFFFFFFF, identity[0]]
+
+    idle = ask()
+    captures = []
+    for _ in range(2):
+        assert runtime.cudaStreamBeginCapture(stream, RELAXED) == 0
+        captures.append(ask())
+        end(process, stream)
+    return {"idle": idle, "captures": captures}
+
+
+@scenario
+def waits_from_outside(process: Process) -> list[Any]:
+    """A captured stream cannot wait for an event of a stream that is not."""
+    runtime = process.runtime
+    stream, event = runtime.out("cudaStreamCreateWithFlags", 1), runtime.out("cudaEventCreate")
+    assert runtime.cudaEventRecord(event, 1) == 0
+    assert runtime.cudaStreamBeginCapture(stream, GLOBAL) == 0
+    return [runtime.cudaStreamWaitEvent(stream, event, 0), end(process, stream)[0]]

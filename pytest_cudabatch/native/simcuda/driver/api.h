@@ -130,7 +130,18 @@ WITH_TWIN(cuLaunchHostFunc, cuLaunchHostFunc_ptsz, void *stream, void (*function
 WITH_TWIN(cuStreamBeginCapture_v2, cuStreamBeginCapture_v2_ptsz, void *stream, int mode)
 WITH_TWIN(cuStreamEndCapture, cuStreamEndCapture_ptsz, void *stream, void **graph)
 WITH_TWIN(cuStreamIsCapturing, cuStreamIsCapturing_ptsz, void *stream, int *status)
+WITH_TWIN(cuStreamGetCaptureInfo, cuStreamGetCaptureInfo_ptsz, void *stream, int *status, uint64_t *id)
+WITH_TWIN(cuStreamGetCaptureInfo_v2, cuStreamGetCaptureInfo_v2_ptsz, void *stream, int *status, uint64_t *id,
+          void **graph, const void **nodes, size_t *count)
+WITH_TWIN(cuStreamGetCaptureInfo_v3, cuStreamGetCaptureInfo_v3_ptsz, void *stream, int *status, uint64_t *id,
+          void **graph, const void **nodes, const void **edges, size_t *count)
 CUDA_API int cuThreadExchangeStreamCaptureMode(int *mode);
+
+/* driver/graph_entries.c */
+CUDA_API int cuGraphInstantiateWithFlags(void **executable, void *graph, unsigned long long flags);
+CUDA_API int cuGraphInstantiate_v2(void **executable, void *graph, void **node, char *text, size_t size);
+CUDA_API int cuGraphExecDestroy(void *executable);
+WITH_TWIN(cuGraphLaunch, cuGraphLaunch_ptsz, void *executable, void *stream)
 CUDA_API int cuGraphGetNodes(void *graph, void **nodes, size_t *count);
 CUDA_API int cuGraphDestroy(void *graph);
 

@@ -1,9 +1,16 @@
-/* Stream capture, and the graphs that it gives. A dead stream's handle is SIGSEGV, a dead graph's an invalid value. */
+/* Stream capture. A dead stream's handle is SIGSEGV. */
 #include "../engine/capture.h"
 
 #include "../engine/streams.h"
 #include "api.h"
 #include "state.h"
+
+/* Where the newer forms of cuStreamGetCaptureInfo are to write what the first does not give; NULL: nowhere. */
+struct capture_details {
+    void **graph;
+    const void **nodes, **edges;
+    size_t *count;
+};
 
 /* Resolves a handle for the entries below; CUDA_OK and the stream, or a code. */
 static int enter(void *handle, enum null_stream null_stream, struct stream **stream)
@@ -81,38 +88,53 @@ int cuStreamIsCapturing_ptsz(void *stream, int *status)
     return is_capturing(stream, status, NULL_IS_PER_THREAD);
 }
 
+/* What else the newer forms can give, the graph so far and the nodes that the next one depends on, is not simulated. */
+static int get_info(void *handle, int *status, uint64_t *id, const struct capture_details *asked,
+                    enum null_stream null_stream)
+{
+    struct stream *stream;
+    int code = status == NULL ? CUDA_INVALID_VALUE : enter(handle, null_stream, &stream);
+    if (code == CUDA_OK && (asked->graph != NULL || asked->nodes != NULL || asked->edges != NULL || asked->count != NULL))
+        code = CUDA_NOT_SUPPORTED;
+    if (code != CUDA_OK)
+        return code;
+    engine_lock();
+    code = capture_status(stream, status);
+    if (code == CUDA_OK && id != NULL)
+        *id = capture_id(stream);
+    engine_unlock();
+    return code;
+}
+
+#define INFO_1(name, null_stream)                                         \
+    int name(void *stream, int *status, uint64_t *id)                     \
+    {                                                                     \
+        const struct capture_details none = {NULL, NULL, NULL, NULL};     \
+        return get_info(stream, status, id, &none, null_stream);          \
+    }
+#define INFO_2(name, null_stream)                                                                              \
+    int name(void *stream, int *status, uint64_t *id, void **graph, const void **nodes, size_t *count)         \
+    {                                                                                                          \
+        const struct capture_details asked = {graph, nodes, NULL, count};                                      \
+        return get_info(stream, status, id, &asked, null_stream);                                              \
+    }
+#define INFO_3(name, null_stream)                                                                              \
+    int name(void *stream, int *status, uint64_t *id, void **graph, const void **nodes, const void **edges,    \
+             size_t *count)                                                                                    \
+    {                                                                                                          \
+        const struct capture_details asked = {graph, nodes, edges, count};                                     \
+        return get_info(stream, status, id, &asked, null_stream);                                              \
+    }
+
+INFO_1(cuStreamGetCaptureInfo, NULL_IS_LEGACY)
+INFO_1(cuStreamGetCaptureInfo_ptsz, NULL_IS_PER_THREAD)
+INFO_2(cuStreamGetCaptureInfo_v2, NULL_IS_LEGACY)
+INFO_2(cuStreamGetCaptureInfo_v2_ptsz, NULL_IS_PER_THREAD)
+INFO_3(cuStreamGetCaptureInfo_v3, NULL_IS_LEGACY)
+INFO_3(cuStreamGetCaptureInfo_v3_ptsz, NULL_IS_PER_THREAD)
+
 int cuThreadExchangeStreamCaptureMode(int *mode)
 {
     int code = mode == NULL ? CUDA_INVALID_VALUE : driver_ready();
     return code == CUDA_OK ? capture_exchange_mode(mode) : code;
-}
-
-int cuGraphGetNodes(void *handle, void **nodes, size_t *count)
-{
-    int code = count == NULL ? CUDA_INVALID_VALUE : driver_ready();
-    if (code != CUDA_OK)
-        return code;
-    engine_lock();
-    const struct graph *graph = graph_find(handle);
-    if (graph == NULL)
-        code = CUDA_INVALID_VALUE;
-    else
-        *count = graph_nodes(graph, nodes, *count);
-    engine_unlock();
-    return code;
-}
-
-int cuGraphDestroy(void *handle)
-{
-    int code = driver_ready();
-    if (code != CUDA_OK)
-        return code;
-    engine_lock();
-    struct graph *graph = graph_find(handle);
-    if (graph == NULL)
-        code = CUDA_INVALID_VALUE;
-    else
-        graph_free(graph);
-    engine_unlock();
-    return code;
 }

@@ -9,12 +9,14 @@ struct capture {
     int mode;
     uint64_t thread; /* that began it */
     bool invalidated;
+    uint64_t id;
     struct graph *graph; /* owned */
 };
 
 /* Guarded by the engine's lock. */
 static struct capture *captures;
 static uint64_t last_thread;
+static uint64_t last_id;
 
 /* Of the calling thread: its number, given when it begins its first capture, and its mode. */
 static _Thread_local uint64_t this_thread;
@@ -43,7 +45,7 @@ int capture_begin(struct stream *stream, int mode)
     if (this_thread == 0)
         this_thread = ++last_thread;
     *capture = (struct capture){
-        .next = captures, .stream = stream, .mode = mode, .thread = this_thread, .graph = graph};
+        .next = captures, .stream = stream, .mode = mode, .thread = this_thread, .id = ++last_id, .graph = graph};
     captures = capture;
     stream->capture = capture;
     return CUDA_OK;
@@ -89,6 +91,11 @@ void capture_abandon_all(void)
 {
     while (captures != NULL)
         graph_free(detach(captures));
+}
+
+uint64_t capture_id(const struct stream *stream)
+{
+    return stream->capture == NULL ? 0 : stream->capture->id;
 }
 
 static bool legacy_is_barred(const struct stream *stream)
@@ -159,6 +166,12 @@ int capture_permits_wait(struct stream *stream)
         return CUDA_OK;
     stream->capture->invalidated = true;
     return CUDA_CAPTURE_UNSUPPORTED;
+}
+
+int capture_isolates(struct stream *stream)
+{
+    stream->capture->invalidated = true;
+    return CUDA_CAPTURE_ISOLATION;
 }
 
 static int capture_work(struct capture *capture, struct work *work)

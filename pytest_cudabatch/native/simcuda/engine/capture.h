@@ -21,6 +21,9 @@ int capture_end(struct stream *stream, void **graph);
 void capture_abandon(struct stream *stream);
 void capture_abandon_all(void);
 
+/* A number that no other capture of the process has; 0 where there is none. */
+uint64_t capture_id(const struct stream *stream);
+
 /* CAPTURE_NONE, ACTIVE or INVALIDATED; CUDA_CAPTURE_IMPLICIT for the legacy stream beside a blocking capture. */
 int capture_status(const struct stream *stream, int *status);
 
@@ -32,6 +35,9 @@ int capture_permits_unsafe(void);
 
 /* May somebody wait for the stream now? If not, its capture is invalidated. */
 int capture_permits_wait(struct stream *stream);
+
+/* A captured stream cannot wait for what was not captured with it; assumed: to try invalidates the capture. */
+int capture_isolates(struct stream *stream);
 
 /* Captures the work, or queues it where nothing is captured. Takes ownership. */
 int capture_or_submit(struct stream *stream, struct work *work);

@@ -103,6 +103,8 @@ int event_make_stream_wait(void *handle, struct stream *stream)
     const struct event *event = find(handle);
     if (event == NULL)
         code = CUDA_INVALID_HANDLE;
+    else if (event->mark != NULL && stream->capture != NULL)
+        code = capture_isolates(stream);
     else if (event->mark != NULL && !event->mark->reached)
         code = submit_mark(stream, WORK_WAIT, event->mark);
     engine_unlock();

@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "capture.h"
+
 struct graph *graph_create(void)
 {
     return calloc(1, sizeof(struct graph));
@@ -20,11 +22,17 @@ void graph_free(struct graph *graph)
     free(graph);
 }
 
-void graph_free_all(void)
+static void free_all_of(enum object_kind kind)
 {
     struct object *object;
-    while ((object = handle_any(OBJECT_GRAPH)) != NULL)
+    while ((object = handle_any(kind)) != NULL)
         graph_free((struct graph *)object);
+}
+
+void graph_free_all(void)
+{
+    free_all_of(OBJECT_GRAPH);
+    free_all_of(OBJECT_EXECUTABLE);
 }
 
 void graph_add(struct graph *graph, struct work *work)
@@ -54,4 +62,53 @@ size_t graph_nodes(const struct graph *graph, void **nodes, size_t limit)
     for (size_t index = count; nodes != NULL && index < limit; index++)
         nodes[index] = NULL;
     return count;
+}
+
+/* A graph without a handle that has the same nodes, or NULL without memory. */
+static struct graph *clone(const struct graph *graph)
+{
+    struct graph *cloned = graph_create();
+    for (const struct work *work = graph->first; work != NULL && cloned != NULL; work = work->next) {
+        struct work *node = work_clone(work);
+        if (node != NULL) {
+            graph_add(cloned, node);
+        } else {
+            graph_free(cloned);
+            cloned = NULL;
+        }
+    }
+    return cloned;
+}
+
+int graph_instantiate(const struct graph *graph, void **executable)
+{
+    struct graph *cloned = clone(graph);
+    if (cloned == NULL)
+        return CUDA_OUT_OF_MEMORY;
+    if (!handle_create(&cloned->object, OBJECT_EXECUTABLE)) {
+        graph_free(cloned);
+        return CUDA_OUT_OF_MEMORY;
+    }
+    *executable = cloned->object.handle;
+    return CUDA_OK;
+}
+
+struct graph *graph_find_executable(void *handle)
+{
+    return (struct graph *)handle_find(handle, OBJECT_EXECUTABLE);
+}
+
+/* All of them are made before the first is queued: without the memory for one, none runs. */
+int graph_launch(const struct graph *executable, struct stream *stream)
+{
+    struct graph *launched = clone(executable);
+    int code = launched == NULL ? CUDA_OUT_OF_MEMORY : CUDA_OK;
+    while (code == CUDA_OK && launched->first != NULL) {
+        struct work *work = launched->first;
+        launched->first = work->next;
+        code = capture_or_submit(stream, work);
+    }
+    if (launched != NULL)
+        graph_free(launched);
+    return code;
 }

@@ -13,7 +13,7 @@
 
 #include <stdbool.h>
 
-enum object_kind { OBJECT_STREAM, OBJECT_EVENT, OBJECT_GRAPH };
+enum object_kind { OBJECT_STREAM, OBJECT_EVENT, OBJECT_GRAPH, OBJECT_EXECUTABLE };
 
 /* First member of whatever has a handle. */
 struct object {

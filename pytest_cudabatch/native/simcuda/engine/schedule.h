@@ -71,6 +71,9 @@ struct work *work_create(enum work_kind kind); /* NULL without memory */
 struct work *work_create_copies(size_t count); /* the same, with room for `count` copies */
 void work_free(struct work *work);             /* needs the lock when the work has a mark */
 
+/* A copy of captured work, which has read no source yet and has no mark; NULL without memory. */
+struct work *work_clone(const struct work *work);
+
 /* Returns `size` bytes that live as long as the work, which is one of copies; NULL without memory. */
 void *work_stage(struct work *work, size_t size);
 

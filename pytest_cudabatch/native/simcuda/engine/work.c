@@ -2,6 +2,7 @@
 #include "schedule.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* A piece of staging memory; its bytes lie behind it. */
 struct staging {
@@ -44,6 +45,20 @@ struct work *work_create_copies(size_t count)
     if (work != NULL)
         *work = (struct work){.kind = WORK_COPIES, .batch = {.count = count, .copies = (struct copy *)(work + 1)}};
     return work;
+}
+
+struct work *work_clone(const struct work *work)
+{
+    if (work->kind != WORK_COPIES) {
+        struct work *clone = work_create(work->kind);
+        if (clone != NULL)
+            *clone = *work;
+        return clone;
+    }
+    struct work *clone = work_create_copies(work->batch.count);
+    if (clone != NULL)
+        memcpy(clone->batch.copies, work->batch.copies, work->batch.count * sizeof *work->batch.copies);
+    return clone;
 }
 
 void *work_stage(struct work *work, size_t size)

@@ -104,7 +104,13 @@ WITH_TWIN(cudaLaunchHostFunc, cudaLaunchHostFunc_ptsz, void *stream, void (*func
 WITH_TWIN(cudaStreamBeginCapture, cudaStreamBeginCapture_ptsz, void *stream, int mode)
 WITH_TWIN(cudaStreamEndCapture, cudaStreamEndCapture_ptsz, void *stream, void **graph)
 WITH_TWIN(cudaStreamIsCapturing, cudaStreamIsCapturing_ptsz, void *stream, int *status)
+/* Also the head of the form that 13.0 has under this name: what follows there is not looked at. */
+WITH_TWIN(cudaStreamGetCaptureInfo, cudaStreamGetCaptureInfo_ptsz, void *stream, int *status, uint64_t *id)
 CUDA_API int cudaThreadExchangeStreamCaptureMode(int *mode);
+CUDA_API int cudaGraphInstantiate(void **executable, void *graph, unsigned long long flags);
+CUDA_API int cudaGraphInstantiateWithFlags(void **executable, void *graph, unsigned long long flags);
+CUDA_API int cudaGraphExecDestroy(void *executable);
+WITH_TWIN(cudaGraphLaunch, cudaGraphLaunch_ptsz, void *executable, void *stream)
 CUDA_API int cudaGraphGetNodes(void *graph, void **nodes, size_t *count);
 CUDA_API int cudaGraphDestroy(void *graph);
 

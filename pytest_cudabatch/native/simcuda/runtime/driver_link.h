@@ -82,7 +82,11 @@
     ENTRY(begin_capture, "cuStreamBeginCapture", 10010, (void *, int))                                    \
     ENTRY(end_capture, "cuStreamEndCapture", 10000, (void *, void **))                                    \
     ENTRY(is_capturing, "cuStreamIsCapturing", 10000, (void *, int *))                                    \
+    ENTRY(capture_info, "cuStreamGetCaptureInfo", 10010, (void *, int *, uint64_t *))                     \
     ENTRY(exchange_capture_mode, "cuThreadExchangeStreamCaptureMode", 10010, (int *))                     \
+    ENTRY(graph_instantiate, "cuGraphInstantiateWithFlags", 11040, (void **, void *, unsigned long long))  \
+    ENTRY(graph_launch, "cuGraphLaunch", 10000, (void *, void *))                                         \
+    ENTRY(graph_exec_destroy, "cuGraphExecDestroy", 10000, (void *))                                      \
     ENTRY(graph_get_nodes, "cuGraphGetNodes", 10000, (void *, void **, size_t *))                         \
     ENTRY(graph_destroy, "cuGraphDestroy", 10000, (void *))                                               \
     ENTRY(event_create, "cuEventCreate", 2000, (void **, unsigned))                                       \

@@ -5,6 +5,10 @@ lies inside a known allocation, the attributes are valid; the fault lies in libc
 return; and the same cell, run several times in fresh processes with the batch call answered 801 by the
 interposer, is right each time. What the arguments were is judged in these runs, where the same call is made
 and not carried out.
+
+Some implementations hand that answer on to their caller, and copy one by one only where there is no function
+to be had (vLLM). Whether the cell is right without its batch call is then seen in as many runs in which
+look-ups find none.
 """
 
 from __future__ import annotations
@@ -15,27 +19,46 @@ from dataclasses import dataclass, replace
 from pytest_cudabatch import findings
 from pytest_cudabatch.finding_codes import Code
 from pytest_cudabatch.findings import Control
-from pytest_cudabatch.interposer import Call, Evidence, Owner
+from pytest_cudabatch.interposer import Call, CopyPath, Evidence, Owner
 from pytest_cudabatch.verdicts import Judgement
 
-__all__ = ["CONTROL_INJECTION", "CONTROL_RUNS", "ControlRun", "judge_control", "wants_control"]
+__all__ = [
+    "CONTROL_INJECTION",
+    "CONTROL_RUNS",
+    "NO_FUNCTION",
+    "ControlRun",
+    "has_no_fallback",
+    "judge_control",
+    "wants_control",
+]
 
 CONTROL_RUNS = 5
 CONTROL_INJECTION = "batch=801"
 """Not supported: what lets an implementation copy one by one, whoever it asks for the batch call."""
 
+NO_FUNCTION = "lookup=null"
+"""No batch function to be had: the other way to single copies, where the first one is handed on."""
+
+NOT_SUPPORTED = 801
+
 
 @dataclass(frozen=True)
 class ControlRun:
-    """One run of the control: whether the cell's test passed, and what the interposer saw."""
+    """One run of the control: whether the cell's test passed, what its copies returned, and what was seen."""
 
     passed: bool
+    codes: tuple[int, ...]
     evidence: Evidence
 
     @property
     def is_right(self) -> bool:
         """Whether the test passed, by another way than the batch call."""
-        return self.passed and bool(self._answered())
+        return self.passed and (bool(self._answered()) or self.evidence.path is CopyPath.FALLBACK)
+
+    @property
+    def was_handed_on(self) -> bool:
+        """Whether the answer in the driver's place reached the caller."""
+        return not self.passed and NOT_SUPPORTED in self.codes
 
     @property
     def has_valid_arguments(self) -> bool:
@@ -75,12 +98,22 @@ def _fails_in(call: Call, evidence: Evidence) -> bool:
     return fault.thread == call.thread and fault.place.file == call.callee.file
 
 
-def judge_control(judgement: Judgement, runs: Iterable[ControlRun]) -> Judgement:
-    """Say that the driver failed where the control leaves nothing else; else only add the figures."""
+def has_no_fallback(runs: Iterable[ControlRun]) -> bool:
+    """Whether in every run the implementation handed the answer on instead of copying one by one."""
+    return all(run.was_handed_on for run in runs)
+
+
+def judge_control(
+    judgement: Judgement, runs: Iterable[ControlRun], without_function: Iterable[ControlRun] = ()
+) -> Judgement:
+    """Say that the driver failed where the control leaves nothing else; else only add the figures.
+
+    Where ``has_no_fallback`` of ``runs``, those of ``without_function`` say whether the cell was right.
+    """
     seen = list(runs)
     control = Control(
         runs=len(seen),
-        right=sum(run.is_right for run in seen),
+        right=sum(run.is_right for run in (list(without_function) or seen)),
         valid=sum(run.has_valid_arguments for run in seen),
     )
     assert judgement.finding is not None  # only what ended in a finding is controlled

@@ -43,7 +43,8 @@ MOST_DECISIONS = 12
 class Control:
     """The matched control of a crash or hang: the same cell in fresh processes, its batch calls answered 801.
 
-    In ``right`` of ``runs`` the test passed; in ``valid`` the arguments of all of those calls were right.
+    In ``right`` of ``runs`` the test passed (where the implementation hands 801 on: of as many in which there
+    was no batch function to be had); in ``valid`` the arguments of all of those calls were right.
     """
 
     runs: int

@@ -12,7 +12,9 @@ from pytest_cudabatch.cells import CollectedItem, Outcome, complete_reports, fai
 from pytest_cudabatch.control import (
     CONTROL_INJECTION,
     CONTROL_RUNS,
+    NO_FUNCTION,
     ControlRun,
+    has_no_fallback,
     judge_control,
     wants_control,
 )
@@ -61,7 +63,7 @@ class Trial:
         declared = self.identity.declared
         ended = None if self.outcome.finished else judge_end(self.outcome, self.evidence, declared)
         if ended is not None and wants_control(ended, self.evidence):
-            ended = judge_control(ended, [self._control_run(item, collected) for _ in range(CONTROL_RUNS)])
+            ended = self._controlled(ended, item, collected)
         reports = _reports_of(self.outcome, item, collected, _text(ended.finding) if ended else "")
         judgement = ended or judge(self.identity, self.evidence, _account(reports))
         if ended is None:
@@ -72,11 +74,23 @@ class Trial:
         self._attach(reports, judgement, issue.id if issue else None)
         return reports
 
-    def _control_run(self, item: pytest.Item, collected: CollectedItem) -> ControlRun:
-        """Run the cell again with its batch calls answered; what it reports is for us alone."""
-        outcome, evidence = self.rerun(CONTROL_INJECTION)
-        reports = _reports_of(outcome, item, collected, "")
-        return ControlRun(outcome.finished and _test_result(reports) == "passed", evidence)
+    def _controlled(self, ended: Judgement, item: pytest.Item, collected: CollectedItem) -> Judgement:
+        """Run the matched control, and judge the end by it."""
+        runs = self._control_runs(CONTROL_INJECTION, item, collected)
+        others = self._control_runs(NO_FUNCTION, item, collected) if has_no_fallback(runs) else ()
+        return judge_control(ended, runs, others)
+
+    def _control_runs(
+        self, injections: str, item: pytest.Item, collected: CollectedItem
+    ) -> Sequence[ControlRun]:
+        """Run the cell again, several times, without its batch calls; what it reports is for us alone."""
+        runs = []
+        for _ in range(CONTROL_RUNS):
+            outcome, evidence = self.rerun(injections)
+            account = _account(_reports_of(outcome, item, collected, ""))
+            passed = outcome.finished and account.result == "passed"
+            runs.append(ControlRun(passed, account.codes, evidence))
+        return runs
 
     def _known_issue(
         self, item: pytest.Item, judgement: Judgement, known_issues: Iterable[KnownIssue]

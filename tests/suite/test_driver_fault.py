@@ -140,6 +140,46 @@ class Wild:
 wild = Wild()
 """
 
+HANDS_ON = """
+import ctypes
+from ctypes import byref, c_int, c_size_t, c_uint64, c_void_p
+
+
+class Attributes(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_int) for name in ("order", "a", "b", "c", "d")] + [("flags", ctypes.c_uint)]
+
+
+class Bound:
+    def copy(self, plan, stream):
+        driver, found, status = ctypes.CDLL("libcuda.so.1"), c_void_p(), c_int()
+        driver.cuGetProcAddress_v2(b"cuMemcpyBatchAsync", byref(found), 12080, c_uint64(0), byref(status))
+        dsts, srcs, sizes = (c_void_p(array.ctypes.data) for array in (plan.dsts, plan.srcs, plan.sizes))
+        if found:
+            first, failed = c_size_t(0), c_size_t(0)
+            return ctypes.CFUNCTYPE(c_int, *[c_void_p] * 3, c_size_t, *[c_void_p] * 2, c_size_t, *[c_void_p] * 2)(
+                found.value
+            )(
+                dsts, srcs, sizes, plan.count, ctypes.addressof(attributes := Attributes(1)),
+                ctypes.addressof(first), 1, ctypes.addressof(failed), stream,
+            )
+        for dst, src, size in zip(plan.dsts.tolist(), plan.srcs.tolist(), plan.sizes.tolist()):
+            driver.cuMemcpyAsync(c_uint64(dst), c_uint64(src + WRONG), c_size_t(size), c_void_p(stream))
+        return 0
+
+
+class HandsOn:
+    name = "hands-on"
+
+    def expected_path(self, plan, pairing):
+        return "batch"
+
+    def open(self):
+        return Bound()
+
+
+hands_on = HandsOn()
+"""
+
 OWN_TEST = """
 def test_copy(batch_copy, copy_plan, cuda_stream):
     batch_copy.check(copy_plan("h2d", "uniform", 4), cuda_stream, announce=("batch", "fallback"))
@@ -153,6 +193,25 @@ def test_a_batch_of_wild_addresses_is_no_fault_of_the_driver(pytester: pytest.Py
     _, cell = run(pytester, "--cuda-no-suite", "--cuda-implementation=wild_cb:wild")
     assert judged(cell) == ("crashed", "SIGSEGV", "crash", {"runs": 5, "right": 5, "valid": 0})
     assert cell["finding"]["fault"]["file"].endswith("/libcuda.so.1")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "expected"),
+    [("0", ("driver-fault", ALL)), ("1", ("crash", {"runs": 5, "right": 0, "valid": 5}))],
+    ids=["right", "wrong"],
+)
+def test_who_hands_801_on_is_controlled_without_a_function_to_be_had(
+    pytester: pytest.Pytester,
+    monkeypatch: pytest.MonkeyPatch,
+    wrong: str,
+    expected: tuple[str, dict[str, int]],
+) -> None:
+    """As vLLM's operator, which copies one by one only where a look-up finds nothing."""
+    monkeypatch.setenv(FAULTS, "batch=crash")
+    pytester.makepyfile(hands_on_cb=HANDS_ON.replace("WRONG", wrong), test_own=OWN_TEST)
+    pytester.syspathinsert()
+    _, cell = run(pytester, "--cuda-no-suite", "--cuda-implementation=hands_on_cb:hands_on")
+    assert judged(cell) == ("crashed", "SIGSEGV", *expected)
 
 
 def test_a_fault_that_there_is_not_is_told(

@@ -156,9 +156,9 @@ class Bound:
         dsts, srcs, sizes = (c_void_p(array.ctypes.data) for array in (plan.dsts, plan.srcs, plan.sizes))
         if found:
             first, failed = c_size_t(0), c_size_t(0)
-            return ctypes.CFUNCTYPE(c_int, *[c_void_p] * 3, c_size_t, *[c_void_p] * 2, c_size_t, *[c_void_p] * 2)(
-                found.value
-            )(
+            two, three = [c_void_p] * 2, [c_void_p] * 3
+            function = ctypes.CFUNCTYPE(c_int, *three, c_size_t, *two, c_size_t, *two)(found.value)
+            return function(
                 dsts, srcs, sizes, plan.count, ctypes.addressof(attributes := Attributes(1)),
                 ctypes.addressof(first), 1, ctypes.addressof(failed), stream,
             )

@@ -18,7 +18,7 @@ from pytest_cudabatch.cells.cell import ChildProcess, fork_child, reap, watch
 from pytest_cudabatch.cells.files import CellFiles
 from pytest_cudabatch.cells.launch import RunningZygote
 from pytest_cudabatch.cells.outcome import End, Outcome
-from pytest_cudabatch.cells.protocol import Json, ProtocolError, decode_line
+from pytest_cudabatch.cells.protocol import Json, ProtocolError, decode_line, fields
 from pytest_cudabatch.cells.transcript import LINE_LIMIT, Mark, Transcript
 
 __all__ = ["Batch", "BatchCell", "run_batch"]
@@ -55,6 +55,7 @@ class BatchTranscript:
         self.spent: str | None = None
         self.violation: str | None = None
         self._nodeids = nodeids
+        self._closed = False
         self._rest = bytearray()
 
     @property
@@ -75,7 +76,7 @@ class BatchTranscript:
 
     def feed(self, chunk: bytes) -> None:
         """Take the next bytes of the channel."""
-        if self.violation is not None:
+        if self._closed or self.violation is not None:
             return
         *lines, rest = (bytes(self._rest) + chunk).split(b"\n")
         self._rest[:] = rest
@@ -89,6 +90,7 @@ class BatchTranscript:
 
     def close(self) -> None:
         """Take nothing more. What is left of a line then is a violation."""
+        self._closed = True
         if self._rest and self.violation is None:
             self.violation = f"half an announcement of {len(self._rest)} bytes"
 
@@ -101,7 +103,8 @@ class BatchTranscript:
             if len(self.begun) == len(self._nodeids):
                 raise ProtocolError("it begins more than it was asked for")
             self.begun.append(Transcript(self._nodeids[len(self.begun)]))
-            self.times.append(time.monotonic())
+            (at,) = fields({"at": body.get("at")}, at=float)
+            self.times.append(min(at, time.monotonic()))
         if not self.begun:
             raise ProtocolError(f"{kind!r} before anything has begun")
         self.begun[-1].feed(line + b"\n")

@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Protocol
 
-from pytest_cudabatch.cells.files import CellFiles, clip
+from pytest_cudabatch.cells.files import CellFiles, Channel, clip
 from pytest_cudabatch.cells.launch import RunningZygote
 from pytest_cudabatch.cells.outcome import End, Outcome
 from pytest_cudabatch.cells.protocol import STACKS_SIGNAL, Json, ProtocolError, fields
@@ -29,9 +29,6 @@ STACKS_LIMIT = 0.3
 KILL_LIMIT = 10.0
 """Seconds for a killed child to be gone. Longer means that the kernel cannot end it."""
 
-_CHUNK = 1 << 20
-_DRAIN_LIMIT = 16 << 20  # far above what a pipe holds, so a writer that escaped cannot keep us
-
 
 class CellRefusedError(CellError):
     """A healthy zygote would not fork, for a reason that it gives, such as threads."""
@@ -41,7 +38,7 @@ class Listener(Protocol):
     """Takes what a child announces."""
 
     def feed(self, chunk: bytes) -> None:
-        """Take the next bytes of the channel."""
+        """Take the next bytes of the channel; none after the close."""
 
     def close(self) -> None:
         """Take nothing more."""
@@ -53,9 +50,8 @@ class ChildProcess:
 
     pid: int
     process: int
-    """Its pidfd: readable when it has ended, whoever still holds its pipes."""
-    channel: int
-    """Our end of its announcements, non-blocking."""
+    """Its pidfd: readable when it has ended, whoever still holds its files."""
+    channel: Channel
 
 
 def run_cell(zygote: RunningZygote, nodeid: str, deadline: float, payload: Mapping[str, Json]) -> Outcome:
@@ -106,66 +102,48 @@ def fork_child(
     zygote: RunningZygote, kind: str, body: Mapping[str, Json], files: CellFiles, resources: ExitStack
 ) -> ChildProcess:
     """Ask for a child. Raises CellRefusedError where the zygote would not fork."""
-    channel, theirs = os.pipe()
-    resources.callback(os.close, channel)
-    os.set_blocking(channel, False)
-    try:
-        answer = zygote.ask(
-            kind,
-            body,
-            (theirs, files.stdout, files.stderr, files.stacks),
-            {"forked": 1, "refused": 0},
-        )
-    finally:
-        os.close(theirs)
+    answer = zygote.ask(
+        kind,
+        body,
+        (files.channel.descriptor, files.stdout, files.stderr, files.stacks),
+        {"forked": 1, "refused": 0},
+    )
     if answer.kind == "refused":
         asked = body.get("nodeid", "a batch")
         raise CellRefusedError(f"{asked}: {answer.body.get('reason')}")
     (process,) = answer.descriptors
     resources.callback(os.close, process)
     (pid,) = fields(answer.body, pid=int)
-    return ChildProcess(pid, process, channel)
+    return ChildProcess(pid, process, files.channel)
 
 
 def watch(child: ChildProcess, transcript: Listener, limit: Callable[[], float]) -> bool:
     """Wait for the child's end. After ``limit`` ask for its stacks, kill it and return True.
 
-    ``limit`` is asked again when it has come, since a child that has gone on may have got a later one.
+    ``limit`` is asked again when it has come, and what was announced until then has been taken, since a child
+    that has gone on may have got a later one.
     """
-    poll = select.poll()
-    poll.register(child.process, select.POLLIN)
-    poll.register(child.channel, select.POLLIN)
     while (now := limit()) > time.monotonic():
-        if _ends_before(now, poll, child, transcript):
+        if _ends_before(now, child):
             return False
+        transcript.feed(child.channel.take())
     # The signal may wake the test; what it does from here on is not in time.
     transcript.close()
     _send(child, STACKS_SIGNAL)
-    if not _ends_before(time.monotonic() + STACKS_LIMIT, poll, child, transcript):
+    if not _ends_before(time.monotonic() + STACKS_LIMIT, child):
         _kill(child)
-        if not _ends_before(time.monotonic() + KILL_LIMIT, poll, child, transcript):
+        if not _ends_before(time.monotonic() + KILL_LIMIT, child):
             raise CellError(f"process {child.pid} did not end within {KILL_LIMIT:g} s of SIGKILL")
     return True
 
 
-def _ends_before(limit: float, poll: select.poll, child: ChildProcess, transcript: Listener) -> bool:
+def _ends_before(limit: float, child: ChildProcess) -> bool:
+    poll = select.poll()
+    poll.register(child.process, select.POLLIN)
     while (left := limit - time.monotonic()) > 0:
-        ready = dict(poll.poll(left * 1000))
-        if child.channel in ready and not _read(child, transcript):
-            poll.unregister(child.channel)
-        if child.process in ready:
+        if poll.poll(left * 1000):
             return True
     return False
-
-
-def _read(child: ChildProcess, transcript: Listener) -> int:
-    """Take what is in the channel; return its size, 0 at the end of file or where nothing is left."""
-    try:
-        chunk = os.read(child.channel, _CHUNK)
-    except BlockingIOError:
-        return 0
-    transcript.feed(chunk)
-    return len(chunk)
 
 
 def _kill(child: ChildProcess) -> None:
@@ -191,12 +169,6 @@ def reap(zygote: RunningZygote, child: ChildProcess, transcript: Listener) -> tu
         # The test has killed its zygote. Nobody is left to adopt, but the group can still be reached.
         _kill(child)
         raise
-    _drain(child, transcript)
-    return status, survivors
-
-
-def _drain(child: ChildProcess, transcript: Listener) -> None:
-    left = _DRAIN_LIMIT
-    while left > 0 and (size := _read(child, transcript)):
-        left -= size
+    transcript.feed(child.channel.take())
     transcript.close()
+    return status, survivors

@@ -8,6 +8,7 @@ import faulthandler
 import io
 import os
 import sys
+import time
 import warnings
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass
@@ -21,6 +22,14 @@ from pytest_cudabatch.cells.protocol import STACKS_SIGNAL, Json, encode_line
 from pytest_cudabatch.cells.xfail import expected_failure
 
 __all__ = ["Request", "run"]
+
+
+# Looked up in the zygote, once for all its children.
+_libc = ctypes.CDLL(None)
+_setvbuf, _fflush = _libc.setvbuf, _libc.fflush
+_exit = ctypes.PyDLL(None).exit
+_LINE_BUFFERED = 1
+"""_IOLBF of <stdio.h>."""
 
 
 @dataclass(frozen=True)
@@ -42,21 +51,18 @@ class Request:
     stacks: int
 
 
-def run(request: Request, variables: Mapping[str, str | None]) -> NoReturn:
+def run(request: Request, variables: Mapping[str, str | None], announcer: Announcer) -> NoReturn:
     """Run the items in this process, just forked, and leave. ``variables`` are restored first (None: unset).
 
-    A test that finds the process unfit for another one (``SPENT``) is the last of them.
+    ``announcer`` is a registered plugin of the items' config. A test that finds the process unfit for another one (``SPENT``) is the last of them.
     Leaves through libc's exit and not through the interpreter's end, which would wait for threads that the
     test left behind: Python's and C's exit handlers and the destructors of libraries still run, so that a
     crash in them is seen.
     """
     _take_place(request, variables)
-    plugins = request.cells[0].item.config.pluginmanager
     for cell in request.cells:
-        announcer = Announcer(request, cell.item)
-        plugins.register(announcer)
+        announcer.begin(request, cell.item)
         _run_cell(cell, announcer)
-        plugins.unregister(announcer)
         spent = cell.item.config.stash.get(SPENT, None)
         if spent is not None and cell is not request.cells[-1]:
             announcer.say("spent", reason=spent)
@@ -64,13 +70,12 @@ def run(request: Request, variables: Mapping[str, str | None]) -> NoReturn:
     atexit._run_exitfuncs()
     announcer.say("end")
     # PyDLL: the GIL stays held, so no thread of the test runs Python while libraries are torn down.
-    ctypes.PyDLL(None).exit(0)
+    _exit(0)
     os._exit(os.EX_SOFTWARE)
 
 
 def _run_cell(cell: Cell, announcer: Announcer) -> None:
     """Run one item as if it were the only one: all fixtures end with it, those of the session too."""
-    announcer.say("begin", nodeid=cell.item.nodeid)
     cell.item.config.stash[PAYLOAD] = cell.payload
     _run_protocol(cell.item, announcer)
     announcer.say("done", **announcer.output_sizes())
@@ -106,23 +111,29 @@ def _write_through() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors="replace")  # as pytest's own capturing has it
-    libc = ctypes.CDLL(None)
-    line_buffered = 1  # _IOLBF of <stdio.h>
-    libc.setvbuf(ctypes.c_void_p.in_dll(libc, "stdout"), None, line_buffered, ctypes.c_size_t(0))
+    _setvbuf(ctypes.c_void_p.in_dll(_libc, "stdout"), None, _LINE_BUFFERED, ctypes.c_size_t(0))
 
 
 class Announcer:
-    """A plugin that forwards phases, reports and warnings to the supervisor, in the order they happen."""
+    """A plugin that forwards phases, reports and warnings to the supervisor, in the order they happen.
 
-    def __init__(self, request: Request, item: pytest.Item) -> None:
-        self._request = request
-        self._item = item
-        self._process = os.getpid()
+    Registered in the zygote, where it has nothing to say: what was recorded there is no cell's.
+    """
+
+    def __init__(self) -> None:
+        self._request: Request | None = None
+        self._process = 0
         self._sequence = 0
         self.phase: Literal["setup", "call", "teardown"] = "setup"
 
+    def begin(self, request: Request, item: pytest.Item) -> None:
+        """Speak of ``item``, which this process runs on ``request``, from now on."""
+        self._request, self._process, self._sequence, self.phase = request, os.getpid(), 0, "setup"
+        self.say("begin", nodeid=item.nodeid, at=time.monotonic())
+
     def say(self, kind: str, /, **body: Json) -> None:
         """Write one announcement, whole."""
+        assert self._request is not None  # only a child has anything to say
         if os.getpid() != self._process:
             _end_copy()
         line = memoryview(encode_line(self._sequence, kind, body))
@@ -132,7 +143,8 @@ class Announcer:
 
     def output_sizes(self) -> dict[str, int]:
         """Return how much has been written to each output file, in bytes."""
-        ctypes.CDLL(None).fflush(None)
+        assert self._request is not None
+        _fflush(None)
         files = {"stdout": self._request.stdout, "stderr": self._request.stderr}
         return {name: os.fstat(descriptor).st_size for name, descriptor in files.items()}
 
@@ -160,7 +172,8 @@ class Announcer:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Forward every report: subtests send more than three."""
-        config = self._item.config
+        assert self._request is not None
+        config = self._request.cells[0].item.config
         # pytest fails a test for its subtests when it asks for the status to show.
         config.hook.pytest_report_teststatus(config=config, report=report)
         data = config.hook.pytest_report_to_serializable(config=config, report=report)
@@ -174,6 +187,8 @@ class Announcer:
         location: tuple[str, int, str] | None,
     ) -> None:
         """Forward a warning as data."""
+        if self._request is None:
+            return
         self.say(
             "warning",
             category_module=warning_message.category.__module__,

@@ -1,11 +1,12 @@
-"""The unlinked regular files into which a cell writes, and their heads and tails.
+"""The files without a name into which a cell writes, and their heads and tails.
 
-Regular files and not pipes: nobody has to read along, nothing blocks when much is written, and a process
-left behind that keeps one open holds up nobody.
+Files and not pipes: nobody has to read along and be woken for each line, nothing blocks when much is
+written, a crash loses nothing, and a process left behind that keeps one open holds up nobody.
 """
 
 from __future__ import annotations
 
+import fcntl
 import os
 import tempfile
 from collections.abc import Sequence
@@ -15,7 +16,10 @@ from types import TracebackType
 from pytest_cudabatch.cells.outcome import CapturedText
 from pytest_cudabatch.cells.transcript import Mark
 
-__all__ = ["KEPT", "CellFiles", "clip", "unlinked_file"]
+__all__ = ["CHANNEL_LIMIT", "KEPT", "CellFiles", "Channel", "clip", "unlinked_file"]
+
+CHANNEL_LIMIT = 64 << 20
+"""Bytes of all announcements of a process. A report with a long traceback is some 100 KB."""
 
 KEPT = 64 << 10
 """Bytes that are kept of a text's head, and again of its tail."""
@@ -28,6 +32,34 @@ def unlinked_file(resources: ExitStack) -> int:
     """Open a new file that has no name and is gone with its last descriptor. ``resources`` closes it."""
     # Append mode: several processes may write, and none may overwrite another's text.
     return resources.enter_context(tempfile.TemporaryFile("ab+", buffering=0)).fileno()
+
+
+def _memory_file(name: str, resources: ExitStack) -> int:
+    """Open a new file in memory, for what is little. ``resources`` closes it."""
+    descriptor = os.memfd_create(name, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    resources.callback(os.close, descriptor)
+    return descriptor
+
+
+class Channel:
+    """A child's announcements: a file in memory that cannot grow, which the child fills from its start on.
+
+    How far it has come is where the open file, which both processes share, is.
+    """
+
+    def __init__(self, resources: ExitStack) -> None:
+        self.descriptor = _memory_file("cudabatch-channel", resources)
+        os.truncate(self.descriptor, CHANNEL_LIMIT)
+        seals = fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL
+        fcntl.fcntl(self.descriptor, fcntl.F_ADD_SEALS, seals)
+        self._taken = 0
+
+    def take(self) -> bytes:
+        """Return what has come since the last time."""
+        announced = min(os.lseek(self.descriptor, 0, os.SEEK_CUR), CHANNEL_LIMIT)
+        new = os.pread(self.descriptor, max(0, announced - self._taken), self._taken)
+        self._taken += len(new)
+        return new
 
 
 def clip(descriptor: int, start: int = 0, stop: int | None = None) -> str:
@@ -46,13 +78,14 @@ def _read(descriptor: int, start: int, stop: int) -> str:
 
 
 class CellFiles:
-    """Standard output, standard error and faulthandler's stacks of one cell; a context manager."""
+    """Announcements, standard output and error, and faulthandler's stacks of a child; a context manager."""
 
     def __init__(self) -> None:
         with ExitStack() as resources:
+            self.channel = Channel(resources)
             self.stdout = unlinked_file(resources)
             self.stderr = unlinked_file(resources)
-            self.stacks = unlinked_file(resources)
+            self.stacks = _memory_file("cudabatch-stacks", resources)
             self._resources = resources.pop_all()
 
     def captured(

@@ -25,6 +25,8 @@ __all__ = [
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 
+_libc_prctl = ctypes.CDLL(None, use_errno=True).prctl
+
 KILL_LIMIT = 5.0
 """Seconds for killed processes to be gone. Longer means one that the kernel cannot end."""
 
@@ -51,15 +53,18 @@ def adopt_orphans() -> None:
 
 def _prctl(option: int, value: int) -> None:
     arguments = [ctypes.c_ulong(number) for number in (value, 0, 0, 0)]
-    if ctypes.CDLL(None, use_errno=True).prctl(option, *arguments) != 0:
+    if _libc_prctl(option, *arguments) != 0:
         number = ctypes.get_errno()
         raise OSError(number, f"prctl({option}): {os.strerror(number)}")
 
 
 def other_threads() -> tuple[str, ...]:
     """Name every thread of this process but the calling one, those that Python does not know too."""
+    tasks = os.listdir("/proc/self/task")  # noqa: PTH208 - asked before every fork, where a Path costs more
+    if len(tasks) == 1:
+        return ()
+    others = {int(task) for task in tasks} - {threading.get_native_id()}
     known = {thread.native_id: f"Python thread {thread.name!r}" for thread in threading.enumerate()}
-    others = {int(entry.name) for entry in Path("/proc/self/task").iterdir()} - {threading.get_native_id()}
     return tuple(known.get(other) or f"native thread {_name_of_thread(other)!r}" for other in sorted(others))
 
 

@@ -9,12 +9,13 @@ import signal
 import socket
 import traceback
 from collections.abc import Mapping
-from typing import NoReturn
-
-import pytest
+from typing import TYPE_CHECKING, NoReturn
 
 from pytest_cudabatch.cells import child, processes
 from pytest_cudabatch.cells.protocol import VERSION, Packet, ProtocolError, fields, receive, send
+
+if TYPE_CHECKING:
+    import pytest
 
 __all__ = ["Service"]
 
@@ -27,9 +28,12 @@ _EXIT_LIMIT = 1
 class Service:
     """Answers requests on ``conversation`` until the supervisor closes it or dies."""
 
-    def __init__(self, conversation: socket.socket, items: Mapping[str, pytest.Item]) -> None:
+    def __init__(
+        self, conversation: socket.socket, items: Mapping[str, pytest.Item], announcer: child.Announcer
+    ) -> None:
         self._conversation = conversation
         self._items = items
+        self._announcer = announcer
         self._variables: dict[str, str | None] = {}
         self._spared: frozenset[int] = frozenset()
         self._child: int | None = None
@@ -105,7 +109,7 @@ class Service:
         try:
             processes.die_with_parent(zygote)
             self._conversation.close()
-            child.run(request, self._variables)
+            child.run(request, self._variables, self._announcer)
         except BaseException:
             # pytest.exit and KeyboardInterrupt come here too: the end stays unannounced, which is a failure.
             traceback.print_exc()

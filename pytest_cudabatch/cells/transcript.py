@@ -103,7 +103,7 @@ class Transcript:
             raise ProtocolError(f"it speaks of {nodeid!r} instead of {self._nodeid!r}")
 
     def _take_begin(self, body: dict[str, Any]) -> None:
-        (nodeid,) = fields(body, nodeid=str)
+        nodeid, _ = fields(body, nodeid=str, at=float)
         self._check_nodeid(nodeid)
 
     def _take_phase(self, body: dict[str, Any]) -> None:

@@ -19,7 +19,7 @@ from typing import Any, TextIO
 
 import pytest
 
-from pytest_cudabatch.cells import processes, protocol
+from pytest_cudabatch.cells import child, processes, protocol
 from pytest_cudabatch.cells.outcome import CollectedItem, CollectedMarker, CollectionError
 from pytest_cudabatch.cells.service import Service
 
@@ -73,10 +73,15 @@ class _Plugin:
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Serve instead of running tests."""
         items = {item.nodeid: item for item in reversed(session.items)}
+        plugins, announcer = session.config.pluginmanager, child.Announcer()
+        plugins.register(announcer)
+        if plugins.has_plugin("terminalreporter") and not session.config.getoption("setupshow", False):
+            # Nobody reads what it would write for each test; an xdist worker has none either.
+            plugins.unregister(name="terminalreporter")
         gc.collect()
         gc.freeze()
         processes.adopt_orphans()
-        service = Service(self._conversation, items)
+        service = Service(self._conversation, items, announcer)
         with tempfile.TemporaryFile() as collection:
             collection.write(_describe(session.items, self._errors))
             collection.flush()

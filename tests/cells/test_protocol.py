@@ -120,7 +120,7 @@ def report(when: str, **changed: object) -> tuple[str, dict[str, object]]:
     return "report", {"data": {"when": when, "nodeid": "n", **changed}}
 
 
-BEGIN = ("begin", {"nodeid": "n"})
+BEGIN = ("begin", {"nodeid": "n", "at": 1.5})
 SETUP = ("phase", {"phase": "setup", **PHASE})
 DONE = ("done", {"stdout": 4, "stderr": 5})
 END = ("end", {})
@@ -154,7 +154,7 @@ def test_a_transcript_that_breaks_off_is_not_complete(count):
         (SETUP,),
         (END,),
         (BEGIN, BEGIN),
-        (("begin", {"nodeid": "other"}),),
+        (("begin", {"nodeid": "other", "at": 1.5}),),
         (BEGIN, END),
         (BEGIN, DONE),
         (BEGIN, SETUP, report("setup"), DONE),

@@ -98,9 +98,11 @@ def test_what_was_wrong_with_an_announcement_is_said(run, name, violation):
     assert outcome.violation.split(" (")[0] == violation
 
 
-def test_a_flood_of_announcements_is_a_violation(run):
-    outcome, _ = run("floods_the_channel", DEADLINE)
+def test_a_flood_of_announcements_is_a_violation_and_takes_limited_memory(run):
+    outcome, reports = run("floods_the_channel")
     assert outcome.violation is not None
+    assert outcome.violation.startswith("not JSON: b'garbagegarbage")
+    assert "PermissionError" in outcome.output
 
 
 def test_output_goes_to_the_phase_that_wrote_it(run):

@@ -16,17 +16,20 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_cudabatch import devices
 from pytest_cudabatch.cells import ImportGuard, die_with_parent
 from pytest_cudabatch.command_line import inherited_arguments
 from pytest_cudabatch.discovery import find_pairings
 from pytest_cudabatch.errors import UsageError
+from pytest_cudabatch.in_process import InProcessRunner
 from pytest_cudabatch.ledger import Ledger
-from pytest_cudabatch.plugin import RUN, is_cell, lacks_pairing
+from pytest_cudabatch.plugin import RUN
 from pytest_cudabatch.reports import HostFacts, Journal, write_report
-from pytest_cudabatch.run import DEFAULT_TIMEOUT, TIERS, Run, Settings
+from pytest_cudabatch.run import TIERS, Run
 from pytest_cudabatch.runner import CellRunner
-from pytest_cudabatch.scheduling import BY_PAIRING, pairing_scheduler
-from pytest_cudabatch.suite import SUITE_NAME, Suite, SuiteCell, is_asked_for, named_in_suite
+from pytest_cudabatch.scheduling import BY_PAIRING, pairing_scheduler, without_group
+from pytest_cudabatch.settings import DEFAULT_TIMEOUT, Settings
+from pytest_cudabatch.suite import SUITE_NAME, is_asked_for, named_in_suite
 from pytest_cudabatch.trial import CELL_ATTRIBUTE
 from pytest_cudabatch.verdicts import Cell
 
@@ -76,7 +79,7 @@ class Worker:
     def __init__(self, config: pytest.Config, run: Run) -> None:
         self.config = config
         self.run = run
-        self.runner = CellRunner(config, run)
+        self.runner = InProcessRunner(config, run) if run.isolation == "none" else CellRunner(config, run)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_make_collect_report(
@@ -85,44 +88,36 @@ class Worker:
         """Add the suite beside whatever the arguments name."""
         report = yield
         if isinstance(collector, pytest.Session) and self.run.suite:
-            report.result.append(Suite.over(collector, self.runner.suite, self.run.suite_ids))
+            report.result.append(self.runner.suite_node(collector))
         return report
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
         """Deselect what is not a cell."""
-        others = [item for item in items if not self._runs(item)]
+        others = [item for item in items if not self.runner.includes(item)]
         if others:
             config.hook.pytest_deselected(items=others)
             items[:] = [item for item in items if item not in set(others)]
-
-    def _runs(self, item: pytest.Item) -> bool:
-        """Whether ``item`` is a cell of this run; of the suite's, its zygote has left the others out."""
-        if isinstance(item, SuiteCell):
-            return True
-        return is_cell(item) and not lacks_pairing(item) and self.run.includes(item)
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Remember which of the project's files have cells to run."""
         self.runner.expect(session.items)
 
     @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_protocol(self, item: pytest.Item) -> bool:
-        """Run every item, all of which are cells, in a process of its own."""
-        self.runner.run_item(item)
-        return True
+    def pytest_runtest_protocol(self, item: pytest.Item) -> bool | None:
+        """Run every item, all of which are cells, as the isolation has it."""
+        return self.runner.run_item(item)
 
     @pytest.hookimpl(optionalhook=True)
-    def pytest_timeout_set_timer(self, item: pytest.Item, settings: Any) -> bool:
+    def pytest_timeout_set_timer(self, item: pytest.Item, settings: Any) -> bool | None:
         """Take pytest-timeout's limit over for the cell's own deadline, which can end a native hang."""
-        self.runner.limit(item, settings.timeout)
-        return True
+        return self.runner.limit(item, settings.timeout)
 
     @pytest.hookimpl(optionalhook=True)
-    def pytest_timeout_cancel_timer(self, item: pytest.Item) -> bool:
-        """Nothing to cancel: no timer was set."""
+    def pytest_timeout_cancel_timer(self, item: pytest.Item) -> bool | None:
+        """Nothing to cancel where no timer was set."""
         del item
-        return True
+        return None if self.run.isolation == "none" else True
 
     def pytest_unconfigure(self) -> None:
         """End the zygotes."""
@@ -177,6 +172,7 @@ class Controller(Worker):
             project_arguments=own,
             zygote_arguments=inherited_arguments(config),
             isolation=settings.isolation,
+            devices=tuple(devices.visible(os.environ.get(devices.VARIABLE), len(host.gpus))),
             distribution=str(config.getoption("dist", "no")),
             search_path=tuple(entry for entry in sys.path if entry),
             schedule=str(settings.schedule),
@@ -306,7 +302,7 @@ class Controller(Worker):
         self.shortcomings.extend(self.ledger.shortcomings(self.settings.required, strict_on))
         if self.shortcomings:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
-        elif self.ledger.nothing_ran:
+        elif self.ledger.nothing_ran and self.run.isolation != "none":
             session.exitstatus = pytest.ExitCode.NO_TESTS_COLLECTED
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
@@ -363,6 +359,7 @@ class Controller(Worker):
         """Return an id as an argument from where pytest was started, which need not be rootdir."""
         if nodeid.startswith(f"{SUITE_NAME}/"):
             return nodeid
+        nodeid = without_group(nodeid, self.run.distribution)
         file, separator, rest = nodeid.partition("::")
         path = os.path.relpath(self.config.rootpath / file, self.config.invocation_params.dir)
         return f"{path}{separator}{rest}"

@@ -20,8 +20,8 @@ from pytest_cudabatch.pairings import (
     simulated_pairings,
 )
 from pytest_cudabatch.reports import HostFacts
-from pytest_cudabatch.run import Settings
 from pytest_cudabatch.runtimes import DriverFacts, Found, RuntimeFile, SharedObject, discover, probe
+from pytest_cudabatch.settings import Settings
 
 __all__ = ["find_pairings", "usable_runtimes"]
 

@@ -11,15 +11,17 @@ from typing import Any
 
 import pytest
 
+from pytest_cudabatch import devices
 from pytest_cudabatch.cells import Batch, BatchCell, Environment, Json, Outcome, RunDirectory, Stop, Zygote
 from pytest_cudabatch.errors import CellError
 from pytest_cudabatch.finding_codes import Code
 from pytest_cudabatch.interposer import Evidence, EvidenceFile, environment
 from pytest_cudabatch.pairings import KnownIssue, load_known_issues
+from pytest_cudabatch.plugin import is_cell, lacks_pairing
 from pytest_cudabatch.run import RUN_ID_VARIABLE, RUN_VARIABLE, Run, marker_problem
-from pytest_cudabatch.scheduling import affinity
+from pytest_cudabatch.scheduling import affinity, without_group, worker_number
 from pytest_cudabatch.sharing import BATCH_LIMIT, SharedProcesses
-from pytest_cudabatch.suite import SUITE_DIRECTORY, SuiteCell
+from pytest_cudabatch.suite import SUITE_DIRECTORY, Suite, SuiteCell
 from pytest_cudabatch.trial import Trial, verdict_of
 from pytest_cudabatch.verdicts import CellIdentity, Verdict
 from pytest_cudabatch.zygote_plugin import identity_of
@@ -113,11 +115,21 @@ class CellRunner:
         self._project_files: tuple[str, ...] = ()
         self._limits: dict[str, float] = {}
         self._stop: Stop | None = None
+        self._worker = worker_number(config)
         self._shared = SharedProcesses(self._run_company, self._company_of)
         self._known_issues: Sequence[KnownIssue] = ()
         if run.excuses_known_issues:
             own = Path(run.matrix_directory) if run.matrix_directory else None
             self._known_issues = load_known_issues(own)
+
+    def suite_node(self, session: pytest.Session) -> pytest.Collector:
+        """Return the suite's node; collecting it starts the suite's zygote."""
+        return Suite.over(session, self.suite, self._run.suite_ids)
+
+    def includes(self, item: pytest.Item) -> bool:
+        """Whether the run asks for this item; of the suite's, its zygote has left the others out."""
+        own = is_cell(item) and not lacks_pairing(item) and self._run.includes(item)
+        return own or isinstance(item, SuiteCell)
 
     def suite(self) -> Zygote:
         """Return the suite's zygote, started: it knows every cell of the suite."""
@@ -129,7 +141,9 @@ class CellRunner:
         """Say which cells will run: the project's zygote collects no other files; some share a process."""
         own = [item for item in items if not isinstance(item, SuiteCell)]
         self._project_files = tuple(dict.fromkeys(str(item.path) for item in own))
-        if self._run.isolation == "pairing":
+        # Whoever replaces a worker that died may have got the cell that killed it.
+        replaces = self._worker is not None and self._worker[0] >= self._worker[1]
+        if self._run.isolation == "pairing" and not replaces:
             self._shared.expect(items)
 
     def _suite_host(self) -> CellHost:
@@ -144,6 +158,12 @@ class CellRunner:
             self._hosts[name] = CellHost(plain(), self._directory.path, self._run)
         return self._hosts[name]
 
+    def _devices(self) -> dict[str, str]:
+        """Return the variable that gives an xdist worker its share of the GPUs."""
+        if self._worker is None or self._run.platform != "device":
+            return {}
+        return {devices.VARIABLE: ",".join(devices.share(self._run.devices, *self._worker))}
+
     def _suite_environment(self) -> Environment:
         """Keep everything out that is meant for the project's tests."""
         files = sorted(SUITE_DIRECTORY.glob("test_*.py"))
@@ -155,7 +175,12 @@ class CellRunner:
                 *("-p", "no:cacheprovider", "-p", "pytest_cudabatch.plugin"),
                 *map(str, files),
             ),
-            variables={"PYTEST_ADDOPTS": "", "PYTEST_PLUGINS": "", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+            variables={
+                "PYTEST_ADDOPTS": "",
+                "PYTEST_PLUGINS": "",
+                "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+                **self._devices(),
+            },
             directory=self._config.invocation_params.dir,
         )
 
@@ -171,18 +196,19 @@ class CellRunner:
                 *(("-c", str(config.inipath)) if config.inipath else ()),
                 *self._project_files,
             ),
-            variables={"PYTEST_ADDOPTS": ""},
+            variables={"PYTEST_ADDOPTS": "", **self._devices()},
             directory=start,
             imports_directory=str(start) in sys.path or "" in sys.path,
         )
 
-    def limit(self, item: pytest.Item, seconds: float | None) -> None:
+    def limit(self, item: pytest.Item, seconds: float | None) -> bool:
         """Let ``item`` take at most ``seconds``; the smaller of this and ``--cuda-timeout`` wins."""
         if seconds:
             self._limits[item.nodeid] = seconds
+        return True
 
-    def run_item(self, item: pytest.Item) -> None:
-        """Run one cell and report it to this session, phase by phase."""
+    def run_item(self, item: pytest.Item) -> bool:
+        """Run one cell and report it to this session, phase by phase; True: it is done."""
         item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
         reports = self._reports(item) if self._fits() else [_budget_spent(item)]
         for report in reports:
@@ -190,6 +216,7 @@ class CellRunner:
         item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
         if self._stop is not None:
             _end_session(item.session, self._stop)
+        return True
 
     def _fits(self) -> bool:
         """Whether the budget lets another cell start."""
@@ -249,10 +276,14 @@ class CellRunner:
         return self._suite_host() if isinstance(item, SuiteCell) else self._project_host()
 
     def _zygote_id(self, item: pytest.Item) -> str:
-        return item.collected.nodeid if isinstance(item, SuiteCell) else item.nodeid
+        if isinstance(item, SuiteCell):
+            return item.collected.nodeid
+        return without_group(item.nodeid, self._run.distribution)
 
     def _identity(self, item: pytest.Item) -> Mapping[str, Any]:
-        return item.identity if isinstance(item, SuiteCell) else identity_of(item)
+        if isinstance(item, SuiteCell):
+            return item.identity
+        return identity_of(item, without_group(item.nodeid, self._run.distribution))
 
     def _deadline(self, item: pytest.Item) -> float:
         return min(self._run.timeout, self._limits.get(item.nodeid, self._run.timeout))

@@ -92,6 +92,18 @@ class Trial:
             runs.append(ControlRun(passed, account.codes, evidence))
         return runs
 
+    def settle(self, reports: Sequence[pytest.TestReport]) -> None:
+        """Judge a cell that ran in this process; only its last report has not been told yet.
+
+        Evidence that outranks a pass fails that one; known issues excuse nothing here.
+        """
+        judgement = judge(self.identity, self.evidence, _account(reports))
+        bad = judgement.verdict in (Verdict.FAILED, Verdict.CRASHED)
+        if bad and not any(report.failed or hasattr(report, "wasxfail") for report in reports):
+            reports[-1].outcome = "failed"
+            reports[-1].longrepr = failure_representation(_text(judgement.finding), reports[-1].location)
+        self._attach(reports, judgement, None)
+
     def _known_issue(
         self, item: pytest.Item, judgement: Judgement, known_issues: Iterable[KnownIssue]
     ) -> KnownIssue | None:
@@ -181,7 +193,9 @@ def _account(reports: Sequence[pytest.TestReport]) -> Account:
 def first_line(report: pytest.TestReport) -> str:
     """Return a failure's first line, as pytest's short summary shows it."""
     crash = getattr(report.longrepr, "reprcrash", None)
-    text: str = crash.message if crash else report.longreprtext
+    # longreprtext begins with the name of the xdist worker, if there is one.
+    plain = report.longrepr if isinstance(report.longrepr, str) else report.longreprtext
+    text: str = crash.message if crash else plain
     return text.strip().partition("\n")[0]
 
 

@@ -23,7 +23,7 @@ from pytest_cudabatch.interposer import EvidenceFile, parse_injections
 from pytest_cudabatch.plugin import RUN, is_cell, lacks_pairing
 from pytest_cudabatch.run import IMPLEMENTATION_FIXTURES, RUN_VARIABLE, Run, cell_setting
 
-__all__ = ["identity_of", "take_part"]
+__all__ = ["ZygotePlugin", "identity_of", "take_part"]
 
 WARM_IMPORTS = (
     "importlib.readers",
@@ -61,17 +61,18 @@ def take_part(config: pytest.Config) -> None:
     config.pluginmanager.register(ZygotePlugin(), "cudabatch-zygote")
 
 
-def identity_of(item: pytest.Item) -> dict[str, Any]:
+def identity_of(item: pytest.Item, nodeid: str | None = None) -> dict[str, Any]:
     """Say what a cell item is: its case, kind, implementation and pairing, by name.
 
     A case is the test with its own parameters: the item's id without the implementation and the pairing.
-    ``alone`` says that it needs a process of its own whatever the isolation.
+    ``nodeid`` is the item's id without what xdist has added to it. ``alone`` says that it needs a process of
+    its own whatever the isolation.
     """
     parameters = getattr(getattr(item, "callspec", None), "params", {})
     pairing = parameters.get("cuda_pairing")
     implementation = next((parameters[name] for name in IMPLEMENTATION_FIXTURES if name in parameters), None)
     suffix = "-".join(part for part in (implementation, pairing.id if pairing else None) if part)
-    case = item.nodeid
+    case = nodeid or item.nodeid
     if suffix:
         case = case.removesuffix(f"[{suffix}]").removesuffix(f"-{suffix}]")
         case += "]" if "[" in case.rpartition("::")[2] else ""

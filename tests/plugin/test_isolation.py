@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from pytest_cudabatch.implementations import BUILTIN
+from pytest_cudabatch.interposer import EvidenceFile, environment
+from pytest_cudabatch.reports import read_records
 
 SIMULATED = ("--cuda-matrix", "--cuda-platform=simulated")
 ONE = "--cuda-select=runtime==12.9 on driver==13.0"
@@ -226,3 +230,91 @@ def test_an_unknown_isolation_is_refused(pytester: pytest.Pytester) -> None:
     result = pytester.runpytest_subprocess(*SIMULATED, "--cuda-isolation=thread")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     assert result.errlines[0] == "ERROR: --cuda-isolation: 'thread' is none of cell, pairing, none"
+
+
+IN_PROCESS = """
+import os
+
+def test_copies(batch_copy, copy_plan, cuda_stream):
+    batch_copy.check(copy_plan("h2d", "mixed", 8), cuda_stream)
+
+def test_looks_at_evidence(cuda_pairing, cuda_evidence):
+    assert cuda_evidence().recorded
+
+def test_is_the_same_process_as_its_neighbours(cuda_pairing):
+    print("process", os.getpid(), "of", os.getppid())
+"""
+
+
+def test_without_isolation_cells_run_in_pytests_own_process(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(IN_PROCESS)
+    result, found = run(pytester, "none", ONE, "--cuda-no-suite", "-rA")
+    assert result.ret == 0
+    result.assert_outcomes(passed=2, skipped=1)
+    result.stdout.fnmatch_lines(
+        [
+            "cuda matrix: *; NO ISOLATION: a crash or a hang ends this run",
+            f"process * of {os.getpid()}",
+            "SKIPPED*this process runs without the interposer*",
+        ]
+    )
+    assert [(verdict, path) for verdict, path, *_ in found.values()] == [
+        ("unavailable", "unknown"),
+        ("skipped", "unknown"),
+        ("passed", "unknown"),
+    ]
+
+
+def test_without_isolation_there_is_evidence_under_the_interposer(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytester.makepyfile(IN_PROCESS)
+    path = pytester.path / "own.evidence"
+    with EvidenceFile.create(path):
+        for name, value in environment(path).items():
+            monkeypatch.setenv(name, value)
+        result, found = run(pytester, "none", ONE, "--cuda-no-suite")
+    assert result.ret == 0
+    assert [(verdict, path) for verdict, path, *_ in found.values()] == [
+        ("passed", "batch"),
+        ("passed", "none"),
+        ("passed", "none"),
+    ]
+
+
+def test_without_isolation_the_suite_keeps_its_ids(pytester: pytest.Pytester) -> None:
+    pytester.makeini("[pytest]\npython_functions = check_*\npython_files = check_*.py\n")
+    _, expected = run(pytester, "cell", ONE, "cudabatch/test_streams.py")
+    result, found = run(pytester, "none", ONE, "cudabatch/test_streams.py")
+    assert sorted(found) == sorted(expected)
+    assert result.ret == 0
+
+
+def test_without_isolation_a_crash_ends_the_run(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        "import os, signal\n\ndef test_it(cuda_pairing):\n    os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    result = pytester.runpytest_subprocess(
+        *SIMULATED, ONE, "--cuda-isolation=none", "--cuda-no-suite", "--cuda-report=run.jsonl"
+    )
+    assert result.ret == -signal.SIGKILL
+    (record,) = read_records(pytester.path / "run.jsonl")
+    assert list(record.unfinished.values()) == ["running"]
+
+
+@pytest.mark.parametrize(
+    ("option", "problem"),
+    [
+        ("-n1", "--cuda-isolation=none runs cells in pytest's own process; it does not go with -n"),
+        (
+            "--cuda-select=runtime==12.9",
+            "--cuda-isolation=none has one process, which can load one pairing, not 6: "
+            "select one, such as cu12.9-d12.4, by --cuda-select or by a cell's id",
+        ),
+    ],
+)
+def test_what_one_process_cannot_do_is_refused(pytester: pytest.Pytester, option: str, problem: str) -> None:
+    pytester.makepyfile(IN_PROCESS)
+    result = pytester.runpytest_subprocess(*SIMULATED, "--cuda-isolation=none", "--cuda-no-suite", option)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert f"ERROR: {problem}" in result.errlines

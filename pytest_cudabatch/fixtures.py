@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pytest_cudabatch.copies import BoundPlan, Direction, Mixture, Plan
     from pytest_cudabatch.cuda import Gate, Memory, Runtime
     from pytest_cudabatch.implementations import BoundImplementation, Capabilities, Implementation
-    from pytest_cudabatch.interposer import Evidence, EvidenceFile
+    from pytest_cudabatch.interposer import Evidence, EvidenceFile, Injection
     from pytest_cudabatch.pairings import Pairing
 
 __all__ = [
@@ -132,6 +132,14 @@ class CellEvidence:
     def read(self) -> Evidence:
         """Return what the interposer has recorded so far."""
         return self.file.read(self.slot)
+
+    def request(self, injections: Iterable[Injection]) -> None:
+        """Ask for faults from now on."""
+        self.file.request(self.slot, injections)
+
+    def declare_allocations(self, allocations: Iterable[tuple[int, int]]) -> None:
+        """Say which memory the next batch calls are about, as (address, bytes)."""
+        self.file.declare_allocations(self.slot, allocations)
 
 
 EVIDENCE: pytest.StashKey[CellEvidence] = pytest.StashKey()
@@ -284,7 +292,7 @@ def cuda_inject(request: pytest.FixtureRequest) -> Injector:
     def inject(text: str) -> None:
         from pytest_cudabatch.interposer import parse_injections  # noqa: PLC0415 - in the cell only
 
-        evidence.file.request(evidence.slot, parse_injections(text))
+        evidence.request(parse_injections(text))
 
     return inject
 
@@ -333,7 +341,7 @@ class BatchCopy:
             self.capabilities.check_stream(stream)
         for path in announce or (self.expected_path(plan),):
             self._tell(ANNOUNCED_PATH, path)
-        self._evidence.file.declare_allocations(self._evidence.slot, plan.allocations)
+        self._evidence.declare_allocations(plan.allocations)
         code = self._bound.copy(plan, stream)
         self._tell(RETURNED_CODE, str(code))
         return code

@@ -61,3 +61,4 @@ def bench(session: nox.Session) -> None:
     """Benchmarks; each prints ratios from one run."""
     session.install(".")
     session.run("python", "bench/startup.py", *session.posargs)
+    session.run("python", "bench/interposer.py")

@@ -33,21 +33,13 @@ static void keep_tail(char kept[EVIDENCE_PATH], const char *text)
     text_copy(kept, EVIDENCE_PATH, length > EVIDENCE_PATH ? text + length - EVIDENCE_PATH : text);
 }
 
-static bool starts_with(const char *text, const char *prefix)
-{
-    for (; *prefix != '\0'; text++, prefix++)
-        if (*text != *prefix)
-            return false;
-    return true;
-}
-
 /* NOTE_UNAUDITED where the environment lacks one of the two variables. */
 static uint32_t audit_in(strings environment)
 {
     bool library = false, file = false;
     for (; environment != NULL && *environment != NULL; environment++) {
-        library |= starts_with(*environment, "LD_AUDIT=");
-        file |= starts_with(*environment, "CUDABATCH_EVIDENCE=");
+        library |= text_begins(*environment, "LD_AUDIT=");
+        file |= text_begins(*environment, "CUDABATCH_EVIDENCE=");
     }
     return library && file ? 0 : NOTE_UNAUDITED;
 }
@@ -270,7 +262,7 @@ static uint64_t address_in(const struct link_map *map, const char *name)
 
 uint64_t exec_watched(const char *name, uint64_t real, const struct link_map *definer)
 {
-    if (!starts_with(name, "exec") && !starts_with(name, "fexec") && !starts_with(name, "posix_spawn"))
+    if (!text_begins(name, "exec") && !text_begins(name, "fexec") && !text_begins(name, "posix_spawn"))
         return real;
     for (int i = 0; i < EXECS; i++) {
         if (!text_equal(functions[i].name, name))

@@ -19,6 +19,13 @@ int cudaMemcpyBatchAsync(void)
     return descriptor >= 0 && read(descriptor, &byte, 1) != 1 ? -1 : answer;
 }
 
+int cudaMemcpy3DBatchAsync(void) { return answer; }
+int cudaMemcpy3DBatchAsync_ptsz(void) { return answer; }
+int cudaMemcpyWithAttributesAsync(void) { return answer; }
+int cudaMemcpyWithAttributesAsync_ptsz(void) { return answer; }
+int cudaMemcpy3DWithAttributesAsync(void) { return answer; }
+int cudaMemcpy3DWithAttributesAsync_ptsz(void) { return answer; }
+
 int cudaStreamCreate(void **stream)
 {
     static uint64_t streams[8];

@@ -121,6 +121,13 @@ int caller_copy_failing(const uint64_t *w, uint64_t *fail)
     return code;
 }
 
+/* Calls a batch function for 3D copies with a failIdx that is a local variable. */
+int caller_copy_3d_failing(int (*copy)(uint64_t, uint64_t, volatile uint64_t *, uint64_t, uint64_t), uint64_t stream)
+{
+    volatile uint64_t fail = 0;
+    return copy(7, 0, &fail, 0, stream) + (int)fail;
+}
+
 #ifdef CALL_WHEN_LOADED
 __attribute__((constructor)) static void call_when_loaded(void)
 {

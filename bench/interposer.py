@@ -2,9 +2,11 @@
 
 Three figures: ``python -c "import numpy"``, as a cell's process and as one of ``cudabatch record``, in CPU
 time, which a busy machine disturbs least; one recorded call, by batch calls of no descriptors, for which
-nothing else is done; batches of 1,000 descriptors until they have arrived. Each side of a pair is its own process,
-and which goes first is drawn. Exit status 1 where a median is above its limit: 1.05 for the import,
-1.5 µs for a recorded call, 1.02 for the batches on a device (on the simulated one the CPU copies: no limit).
+nothing else is done; batches of 1,000 descriptors until they have arrived. Each side of a pair is a process
+of its own, and which goes first is drawn.
+
+Exit status 1 where a median is above its limit: 1.05 for the import, 1.5 µs for a recorded call, 1.02 for the
+batches on a device (on the simulated one the CPU copies: no limit).
 """
 
 from __future__ import annotations

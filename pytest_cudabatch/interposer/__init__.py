@@ -5,20 +5,7 @@ And injection: which of a process's calls the library delays, answers itself, or
 
 from __future__ import annotations
 
-from pytest_cudabatch.interposer.evidence import (
-    Binding,
-    Call,
-    Capabilities,
-    CopyPath,
-    Evidence,
-    Fault,
-    Location,
-    Lookup,
-    MappedObject,
-    Owner,
-    Site,
-    VersionQuery,
-)
+from pytest_cudabatch.interposer.evidence import Evidence
 from pytest_cudabatch.interposer.evidence_file import EvidenceFile, environment
 from pytest_cudabatch.interposer.injections import (
     AppliedInjection,
@@ -26,6 +13,19 @@ from pytest_cudabatch.interposer.injections import (
     EffectKind,
     Injection,
     parse_injections,
+)
+from pytest_cudabatch.interposer.observations import (
+    Binding,
+    Call,
+    Capabilities,
+    CopyPath,
+    Fault,
+    Location,
+    Lookup,
+    MappedObject,
+    Owner,
+    Site,
+    VersionQuery,
 )
 from pytest_cudabatch.interposer.processes import Image, Notes, ProcessEvidence, StartedProgram, read_notes
 

@@ -6,21 +6,8 @@ import signal
 from collections.abc import Iterator
 
 from pytest_cudabatch.errors import EvidenceError
-from pytest_cudabatch.interposer.evidence import (
-    Binding,
-    Call,
-    Capabilities,
-    Evidence,
-    Fault,
-    Location,
-    Lookup,
-    MappedObject,
-    Owner,
-    Site,
-    VersionQuery,
-    owner_of,
-    parameters_taken,
-)
+from pytest_cudabatch.interposer.evidence import Evidence
+from pytest_cudabatch.interposer.functions import FUNCTIONS
 from pytest_cudabatch.interposer.injections import AppliedInjection, applied_injection
 from pytest_cudabatch.interposer.layout import (
     CALL_ARGUMENTS_RIGHT,
@@ -40,7 +27,6 @@ from pytest_cudabatch.interposer.layout import (
     EVIDENCE_UNSEEN,
     EVIDENCE_VIA_PLT,
     EVIDENCE_VIA_RELOCATION,
-    FUNCTIONS,
     INJECTED_END,
     EvidenceBinding,
     EvidenceCall,
@@ -49,6 +35,20 @@ from pytest_cudabatch.interposer.layout import (
     EvidenceObject,
     EvidenceSlot,
     EvidenceVersionQuery,
+)
+from pytest_cudabatch.interposer.observations import (
+    Binding,
+    Call,
+    Capabilities,
+    Fault,
+    Location,
+    Lookup,
+    MappedObject,
+    Owner,
+    Site,
+    VersionQuery,
+    owner_of,
+    parameters_taken,
 )
 
 __all__ = ["decode"]

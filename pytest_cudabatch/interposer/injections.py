@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from pytest_cudabatch.errors import EvidenceError, UsageError
+from pytest_cudabatch.interposer.functions import FUNCTIONS
 from pytest_cudabatch.interposer.layout import (
     EVIDENCE_DLSYM,
-    FUNCTIONS,
     RULE_BATCH_NAME,
     RULE_CRASHES,
     RULE_DELAYS,

@@ -12,9 +12,9 @@ import numpy as np
 
 from pytest_cudabatch.copies.traces import NO_STREAM, UNFINISHED, MemoryKind, Trace
 from pytest_cudabatch.interposer import ProcessEvidence
+from pytest_cudabatch.interposer.functions import FUNCTIONS
 from pytest_cudabatch.interposer.layout import (
     CALL_HAS_STREAM,
-    FUNCTIONS,
     TRACE_BATCH,
     TRACE_CUT,
     TRACE_FREED,

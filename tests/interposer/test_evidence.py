@@ -21,7 +21,7 @@ from pytest_cudabatch.interposer import (
     Owner,
     Site,
 )
-from pytest_cudabatch.interposer.evidence import owner_of, parameters_taken
+from pytest_cudabatch.interposer.observations import owner_of, parameters_taken
 
 CALLER = Location("/opt/libcaller.so", 0x1234, None)
 RUNTIME = Location("/opt/libcudart.so.12.9.79", 0x5000, "cudaMemcpyBatchAsync")

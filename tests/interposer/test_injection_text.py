@@ -18,7 +18,8 @@ from pytest_cudabatch.interposer import (
     Injection,
     parse_injections,
 )
-from pytest_cudabatch.interposer.layout import EVIDENCE_DLSYM, FUNCTIONS
+from pytest_cudabatch.interposer.functions import FUNCTIONS
+from pytest_cudabatch.interposer.layout import EVIDENCE_DLSYM
 
 LOOKUPS = [name for name in FUNCTIONS if name.startswith(("cuGetProc", "cudaGetDriverEntry"))]
 TARGETS_OF_RULES = ["batch", "per-copy", "lookup", "driver-version", *(n for n in FUNCTIONS if n[:2] == "cu")]

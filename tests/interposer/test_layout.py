@@ -9,6 +9,7 @@ import pytest
 
 from pytest_cudabatch import native
 from pytest_cudabatch.interposer import layout
+from pytest_cudabatch.interposer.functions import FUNCTIONS
 
 STRUCTURES = {
     "evidence_entry": layout.EvidenceEntry,
@@ -121,6 +122,6 @@ def test_python_mirrors_every_number_of_the_c_header(library: ctypes.CDLL) -> No
 def test_python_names_the_functions_by_the_same_numbers(library: ctypes.CDLL) -> None:
     library.cudabatch_function_name.argtypes = (c_uint32,)
     library.cudabatch_function_name.restype = c_char_p
-    count = len(layout.FUNCTIONS)
+    count = len(FUNCTIONS)
     names = [library.cudabatch_function_name(number) for number in range(count + 1)]
-    assert names == [*(name.encode() for name in layout.FUNCTIONS), None]
+    assert names == [*(name.encode() for name in FUNCTIONS), None]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pytest_cudabatch.abi import BatchAbi, CudaVersion
-    from pytest_cudabatch.copies import BoundPlan, Direction, Mixture, Plan, make_plan
+    from pytest_cudabatch.copies import BoundPlan, Direction, Mixture, Plan, copy_one_by_one, make_plan
     from pytest_cudabatch.cuda import Runtime
     from pytest_cudabatch.errors import CudaBatchError, CudaError, UsageError
     from pytest_cudabatch.fixtures import (
@@ -55,12 +55,13 @@ __all__ = [
     "Runtime",
     "UsageError",
     "Verdict",
+    "copy_one_by_one",
     "make_plan",
 ]
 
 _HOMES = {
     "abi": ("BatchAbi", "CudaVersion"),
-    "copies": ("BoundPlan", "Direction", "Mixture", "Plan", "make_plan"),
+    "copies": ("BoundPlan", "Direction", "Mixture", "Plan", "copy_one_by_one", "make_plan"),
     "cuda": ("Runtime",),
     "errors": ("CudaBatchError", "CudaError", "UsageError"),
     "fixtures": (

@@ -93,12 +93,15 @@ def _wrong_call(evidence: Evidence) -> Finding | None:
     """Say what is wrong with the first call that passed a parameter list which its callee does not have.
 
     Where the caller had asked another library than the callee for its version, and passed what that version
-    takes, the split is the cause and the wrong parameter list its effect: the cause is told.
+    takes, the split is the cause and the wrong parameter list its effect: the cause is told. A function that
+    a rule handed out was not chosen by any version.
     """
     if not evidence.mismatches:
         return None
     call = evidence.mismatches[0]
-    for query in evidence.version_queries:
+    handed_out = {answer.found for answer in evidence.lookups if answer.injected}
+    handed_out |= {binding.callee for binding in evidence.bindings if binding.injected}
+    for query in evidence.version_queries if call.callee not in handed_out else ():
         elsewhere = query.caller.file == call.caller.file and query.owner_file != call.callee.file
         if elsewhere and query.parameters == call.given:
             return findings.split_owner(call, query, evidence)

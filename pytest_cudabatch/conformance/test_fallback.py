@@ -6,12 +6,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_cudabatch import copy_one_by_one
+
 if TYPE_CHECKING:
-    from pytest_cudabatch import BatchCopy, Blame, EvidenceReader, Injector, PlanMaker, Runtime
+    from pytest_cudabatch import BatchCopy, Blame, BoundPlan, EvidenceReader, Injector, PlanMaker, Runtime
 
 INVALID_VALUE = 1
 CALL_REQUIRES_NEWER_DRIVER = 36
 NOT_SUPPORTED = 801
+
+SPECIAL_STREAMS = {"null": 0x0, "legacy": 0x1, "per-thread": 0x2}
+"""Handles that no call creates: 0, cudaStreamLegacy and cudaStreamPerThread (driver_types.h)."""
 
 
 def answer_batches_with(inject: Injector, code: int) -> None:
@@ -22,22 +27,67 @@ def answer_batches_with(inject: Injector, code: int) -> None:
     inject(f"batch={code}; cudaMemcpyBatchAsync={code}")
 
 
+def refused_copy(
+    batch_copy: BatchCopy, plan: BoundPlan, stream: int, seen: EvidenceReader, blame: Blame, code: int
+) -> int:
+    """Copy while batches are answered with ``code``; fail where the implementation has no fallback."""
+    before = seen().per_copy_count
+    returned = batch_copy(plan, stream, announce=("fallback",))
+    with blame("no-driver-guard"):
+        assert returned != code or seen().per_copy_count > before, (
+            f"{batch_copy.implementation.name} has no fallback: it returned the batch call's {code}"
+        )
+    return returned
+
+
 @pytest.mark.cuda_cell(kind="F7")
-@pytest.mark.parametrize("direction", ["h2d", "mixed"])
-@pytest.mark.parametrize("code", [CALL_REQUIRES_NEWER_DRIVER, NOT_SUPPORTED])
+@pytest.mark.parametrize(
+    ("stream", "code"),
+    [
+        ("non-blocking", CALL_REQUIRES_NEWER_DRIVER),
+        ("non-blocking", NOT_SUPPORTED),
+        ("null", NOT_SUPPORTED),
+        ("legacy", CALL_REQUIRES_NEWER_DRIVER),
+        ("per-thread", NOT_SUPPORTED),
+    ],
+)
 def test_the_fallback_does_the_same_as_the_batch(
     batch_copy: BatchCopy,
     copy_plan: PlanMaker,
+    cuda_runtime: Runtime,
     cuda_stream: int,
     cuda_inject: Injector,
+    cuda_evidence: EvidenceReader,
     cuda_finding: Blame,
+    stream: str,
     code: int,
-    direction: str,
 ) -> None:
-    """A driver that is too old (36) or does not support the call (801) leads to single copies, same bytes."""
+    """One plan, copied as usual, with batches refused, and by the oracle: all bytes are the same.
+
+    A driver that is too old answers 36, one that does not support the call 801. Nothing is asked of the
+    implementation but a fallback: it is driven from outside.
+    """
+    handle = SPECIAL_STREAMS.get(stream, cuda_stream)
+    plan = copy_plan("mixed", "mixed", 50, closest=True)
+
+    def settle_and_check() -> None:
+        cuda_runtime.device_synchronize()
+        batch_copy.check_bytes(plan)
+
+    with cuda_finding("legacy-stream" if stream in ("null", "legacy") else "no-driver-guard"):
+        batch_copy.check(plan, handle, announce=(batch_copy.expected_path(plan), "fallback"))
+    settle_and_check()
+
+    plan.fill()
     answer_batches_with(cuda_inject, code)
+    returned = refused_copy(batch_copy, plan, handle, cuda_evidence, cuda_finding, code)
     with cuda_finding("no-driver-guard"):
-        batch_copy.check(copy_plan(direction, "mixed", 50, closest=True), cuda_stream, announce=("fallback",))
+        assert returned == 0, f"the fallback of {batch_copy.implementation.name} returned {returned}"
+    settle_and_check()
+
+    plan.fill()
+    copy_one_by_one(plan)
+    settle_and_check()
 
 
 @pytest.mark.cuda_cell(kind="F7", finding="masked-error")
@@ -82,17 +132,20 @@ def test_an_error_of_a_single_copy_is_returned(
     copy_plan: PlanMaker,
     cuda_stream: int,
     cuda_inject: Injector,
+    cuda_evidence: EvidenceReader,
     cuda_finding: Blame,
     failing: int,
 ) -> None:
     """The fallback loop looks at every return code: the first, one in the middle, and the last."""
     answer_batches_with(cuda_inject, NOT_SUPPORTED)
     cuda_inject(f"per-copy@{failing}={INVALID_VALUE}")
+    plan = copy_plan("h2d", "uniform", 8)
 
-    code = batch_copy(copy_plan("h2d", "uniform", 8), cuda_stream, announce=("fallback",))
+    code = refused_copy(batch_copy, plan, cuda_stream, cuda_evidence, cuda_finding, NOT_SUPPORTED)
 
-    with cuda_finding("no-driver-guard"):
-        assert code != NOT_SUPPORTED, "the batch call's answer was returned; no copy was made one by one"
+    copies = cuda_evidence().per_copy_count
+    if copies < failing:
+        pytest.skip(f"the fallback made {copies} single copies of 8: none is number {failing}")
     assert code == INVALID_VALUE
 
 

@@ -150,6 +150,26 @@ def test_injection_into_every_cell(pytester: pytest.Pytester) -> None:
     assert (cell["calls"]["batch"], cell["path"]) == (1, "fallback")
 
 
+@pytest.mark.parametrize(
+    ("rules", "verdict", "signal", "finding"),
+    [
+        ("batch=crash", "crashed", "SIGSEGV", "crash"),
+        ("batch=hang", "hung", None, "hang"),
+        ("lookup=hang", "hung", None, "hang"),
+        ("lookup@1=other-abi", "crashed", "SIGSEGV", "wrong-abi"),
+        ("batch=delay:20; driver-version=delay:20", "passed", None, None),
+    ],
+)
+def test_every_effect_reaches_a_cell(
+    pytester: pytest.Pytester, rules: str, verdict: str, signal: str | None, finding: str | None
+) -> None:
+    options = (f"--cuda-select={ONE_PAIRING}", f"--cuda-inject={rules}", "--cuda-timeout=3")
+    _, (cell,) = run(pytester, "-k", "test_a_blocking", *options)
+    assert (cell["verdict"], cell["finding"] and cell["finding"]["code"]) == (verdict, finding)
+    if verdict != "hung":  # which signal ends a hang is the supervisor's business
+        assert cell["signal"] == signal
+
+
 def test_injection_that_does_not_parse(pytester: pytest.Pytester) -> None:
     result = pytester.runpytest_subprocess("--cuda-matrix", "--cuda-inject=batch=")
     assert result.ret == pytest.ExitCode.USAGE_ERROR

@@ -20,6 +20,7 @@ class Code(enum.Enum):
     ERROR_LEFT_BEHIND = "error-left-behind"
     LEGACY_STREAM = "legacy-stream"
     CAPTURE_LOST = "capture-lost"
+    WRONG_CONTEXT = "wrong-context"
     SOURCE_FREED_EARLY = "source-freed-early"
     MISSING_ORDER = "missing-order"
     EARLY_RETURN = "early-return"

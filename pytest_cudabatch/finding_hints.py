@@ -42,6 +42,10 @@ HINTS = {
         "while its stream is captured the batch call answers 900 and the graph lacks the copies: copy one by "
         "one then, or return the error (cudaStreamIsCapturing tells); and call nothing that breaks a capture"
     ),
+    Code.WRONG_CONTEXT: (
+        "the stream's device counts, not the one that is current in the calling thread: take streams, events "
+        "and staging memory of that device (cudaStreamGetDevice, cuStreamGetCtx), and check every return code"
+    ),
     Code.SOURCE_FREED_EARLY: (
         "keep whatever queued copies read (sources, bounce buffers, lists of a host function) until the "
         "stream has passed them: record an event behind the copies and reuse the memory when it is reached"

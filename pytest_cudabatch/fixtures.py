@@ -166,23 +166,31 @@ def cuda_pairing(request: pytest.FixtureRequest) -> Pairing:
     return pairing
 
 
+def _devices_wanted(node: pytest.Item) -> int:
+    """Return what the closest ``cuda_cell`` marker with ``devices`` says, else 1."""
+    return next((m.kwargs["devices"] for m in node.iter_markers("cuda_cell") if "devices" in m.kwargs), 1)
+
+
 @pytest.fixture
 def cuda_runtime(request: pytest.FixtureRequest, cuda_pairing: Pairing) -> Runtime:
     """Open the pairing's libcudart in this process, as torch does (RTLD_GLOBAL)."""
     from pytest_cudabatch.cuda import Runtime, SimulatedVersions  # noqa: PLC0415 - in the cell only
 
+    devices = _devices_wanted(request.node)
     if cuda_pairing.platform == "simulated":
         assert cuda_pairing.driver.version is not None  # only no-driver pairings lack one
-        SimulatedVersions(cuda_pairing.driver.version, cuda_pairing.runtime.version).apply()
+        SimulatedVersions(cuda_pairing.driver.version, cuda_pairing.runtime.version, devices).apply()
     assert cuda_pairing.runtime.path is not None  # a pairing that runs has a library to run on
     runtime = Runtime.open(cuda_pairing.runtime.path, driver=cuda_pairing.driver.path)
     if cuda_pairing.platform != "no-driver":
         try:
-            runtime.device_count()
+            found = runtime.device_count()
         except CudaError as error:
             if error.code in ENVIRONMENTS:
                 request.node.user_properties.append((ENVIRONMENT_FINDING, ENVIRONMENTS[error.code].value))
             raise
+        if found < devices:
+            pytest.skip(f"needs {devices} devices, and this process has {found}")
     return runtime
 
 

@@ -54,11 +54,13 @@ ZYGOTE_MODULE = "pytest_cudabatch.cells.zygote"
 SKIP_REASON = "a cell test of pytest-cudabatch: runs with --cuda-matrix only"
 
 MARKERS = (
-    "cuda_cell(kind=None, finding=None, tier='gate', pairings='each', alone=False): run this test in a "
-    "process of its own under --cuda-matrix; `kind` names the failure kind that it covers, `finding` what "
-    "its failure stands for, `tier` the smallest selection with it (smoke, gate, nightly), pairings='class' "
-    "takes one simulated pairing of each class of behaviour, 'major' the newest runtime of each major "
-    "version on the newest driver, alone=True gives it a process of its own whatever the isolation",
+    "cuda_cell(kind=None, finding=None, tier='gate', pairings='each', alone=False, devices=1): run this "
+    "test in a process of its own under --cuda-matrix; `kind` names the failure kind that it covers, "
+    "`finding` what its failure stands for, `tier` the smallest selection with it (smoke, gate, nightly), "
+    "pairings='class' takes one simulated pairing of each class of behaviour, 'major' the newest runtime of "
+    "each major version on the newest driver, alone=True gives it a process of its own whatever the "
+    "isolation, devices=N skips it where there are fewer; simulated CUDA has as many as a test wants that "
+    "runs alone",
     'cuda_pairings(expression): only on pairings that match, such as "runtime>=12.8,<13 on driver>=13"',
     "cuda_known_issue(id): a failure of this test belongs to that known issue",
 )

@@ -58,12 +58,13 @@ def marker_problem(node: pytest.Item) -> str | None:
         "tier": TIERS,
         "pairings": ("each", "class", "major"),
         "alone": (True, False),
+        "devices": range(1, 9),
     }
     for marker in node.iter_markers("cuda_cell"):
         unknown = sorted(marker.kwargs.keys() - {"kind", *allowed})
         if marker.args or unknown:
             return (
-                "cuda_cell takes kind, finding, tier, pairings and alone by name, "
+                "cuda_cell takes kind, finding, tier, pairings, alone and devices by name, "
                 f"not {unknown or marker.args}"
             )
         for name, values in allowed.items():

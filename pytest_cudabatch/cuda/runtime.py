@@ -88,6 +88,10 @@ class Runtime:
         """Return how many devices there are."""
         return self._read_int("cudaGetDeviceCount")
 
+    def set_device(self, device: int) -> None:
+        """Make the device of that ordinal the calling thread's current one."""
+        self.check("cudaSetDevice", device)
+
     def device_synchronize(self) -> None:
         """Wait for all work of the current device."""
         self.check("cudaDeviceSynchronize")

@@ -50,16 +50,22 @@ class Schedule:
 
 @dataclass(frozen=True)
 class SimulatedVersions:
-    """The versions of one simulated pairing. The libraries read them once, at their first use."""
+    """The versions of one simulated pairing, and how many devices it has.
+
+    The libraries read them once, at their first use.
+    """
 
     driver: CudaVersion
     runtime: CudaVersion
+    devices: int = 1
 
     def variables(self) -> dict[str, str]:
         """Return the environment variables that say so, for a process yet to be started."""
+        several = {"CUDABATCH_SIM_DEVICES": str(self.devices)} if self.devices > 1 else {}
         return {
             "CUDABATCH_SIM_DRIVER": str(self.driver.api),
             f"CUDABATCH_SIM_RUNTIME_{self.runtime.major}": str(self.runtime.api),
+            **several,
         }
 
     def apply(self) -> None:

@@ -167,6 +167,13 @@ _SPECIMENS = (
         "Looks one size ahead when it makes up its attributes, and so reads behind the last one.",
     ),
     _specimen(
+        "current-device",
+        "runtime",
+        "wrong-context",
+        "Copies on a stream of its own of whichever device is current, and goes on without order where its "
+        "events do not fit the caller's stream, which is another device's.",
+    ),
+    _specimen(
         "source-freed-early",
         "runtime",
         "source-freed-early",

@@ -119,6 +119,12 @@ WRONG_ON_FAKES: dict[str, dict[str, Ending]] = {
         "an empty copy": (1, False, 1, 0, 0),
         "only empty copies": (1, True, 1, 0, 0),
     },
+    # The three copies are neighbours here, in one allocation: merged, and right.
+    "specimen:straddles-registration": {
+        **dict.fromkeys(("batch answers 801", "batch answers 36", "batch answers 35"), (0, True, 1, 1, 0)),
+        "801, then the second copy fails": (0, True, 1, 1, 0),
+        **dict.fromkeys(("stream 0", "stream 0x1"), (0, True, 0, 1, 0)),
+    },
     "specimen:off-by-one": WRONG_BYTES,
     "specimen:swapped-pages": WRONG_BYTES,
     "specimen:no-plt": {},
@@ -245,6 +251,7 @@ WRONG_ON_PAIRINGS: dict[str, Wrong] = {
     "specimen:default-stream": everywhere(WITH_BATCH, dict.fromkeys(DEFAULT_STREAMS, REJECTED)),
     "specimen:zero-size-unfiltered": everywhere(WITH_BATCH, {"empty": REJECTED_AT_EMPTY}),
     # Nothing is under way before these calls, they are waited for, and their memory is ordinary: right.
+    "specimen:current-device": {},
     "specimen:source-freed-early": {},
     "specimen:no-capture-check": {},
     "specimen:straddles-registration": {},

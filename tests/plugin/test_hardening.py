@@ -38,8 +38,11 @@ def test_a_gate_that_lost_its_flag_is_refused(pytester: pytest.Pytester, option:
     [
         ("cuda_cell(finding='zzz')", "cuda_cell(finding='zzz'): must be one of wrong-abi, *"),
         ("cuda_cell(tier='weekly')", "cuda_cell(tier='weekly'): must be one of smoke, gate, nightly"),
-        ("cuda_cell('gate')", "cuda_cell takes kind, finding, tier, pairings and alone by name, *"),
-        ("cuda_cell(foo=1)", "cuda_cell takes kind, finding, tier, pairings and alone by name, *'foo'*"),
+        ("cuda_cell('gate')", "cuda_cell takes kind, finding, tier, pairings, alone and devices by name, *"),
+        (
+            "cuda_cell(foo=1)",
+            "cuda_cell takes kind, finding, tier, pairings, alone and devices by name, *'foo'*",
+        ),
     ],
 )
 def test_bad_markers_fail_their_test_and_no_other(

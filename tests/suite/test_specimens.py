@@ -111,6 +111,7 @@ SHOWN: dict[str, Row] = {
     "specimen:address-taken": Row("test_callee or test_the_announced"),
     "specimen:preloaded-dlsym": Row("test_callee or test_the_announced"),
     "specimen:static-cudart": Row("test_callee or test_the_announced"),
+    "specimen:current-device": Row.over_classes("test_another_device", "wrong-context"),
     "specimen:no-capture-check": Row.over_classes(
         "test_a_captured_copy", "capture-lost", [name for name in CLASSES if name in RUNTIME_BATCH]
     ),

@@ -6,6 +6,7 @@ import batch
 import batch_3d
 import capture
 import contexts
+import devices
 import frameworks
 import memory
 import processes
@@ -20,6 +21,7 @@ __all__ = [
     "batch_3d",
     "capture",
     "contexts",
+    "devices",
     "frameworks",
     "memory",
     "processes",

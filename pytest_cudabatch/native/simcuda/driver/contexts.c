@@ -1,10 +1,11 @@
 /*
- * The device's primary context, the only one that this slice has.
+ * The devices' primary contexts; there are no others.
  *
- * Its handle is the address of the state below, so it stays valid for the process; whether it is alive
+ * A handle is the address of the state below, so it stays valid for the process; whether the context is alive
  * is its count of retains, or a retain after a reset.
  */
 #include "../engine/capture.h"
+#include "../engine/devices.h"
 #include "../engine/events.h"
 #include "../engine/memory.h"
 #include "../engine/streams.h"
@@ -12,13 +13,41 @@
 #include "state.h"
 
 /* Guarded by the engine's lock; `active` is also read without it, by context_ready. */
-static struct {
+static struct context {
     int retained;
     bool active;
-} primary;
+} primaries[MOST_DEVICES];
 
-/* The thread's current context: NULL or &primary. */
-static _Thread_local void *current;
+/* The thread's current context: NULL or one of the above. */
+static _Thread_local struct context *current;
+
+static bool is_active(const struct context *context)
+{
+    return __atomic_load_n(&context->active, __ATOMIC_ACQUIRE);
+}
+
+static void set_active(struct context *context, bool active)
+{
+    __atomic_store_n(&context->active, active, __ATOMIC_RELEASE);
+}
+
+static bool is_context(const void *handle)
+{
+    for (int device = 0; device < device_count(); device++)
+        if (handle == &primaries[device])
+            return true;
+    return false;
+}
+
+static int device_of(const struct context *context)
+{
+    return (int)(context - primaries);
+}
+
+void *context_of_device(int device)
+{
+    return &primaries[device];
+}
 
 int context_ready(void)
 {
@@ -27,7 +56,7 @@ int context_ready(void)
         return code;
     if (current == NULL)
         return CUDA_INVALID_CONTEXT;
-    return __atomic_load_n(&primary.active, __ATOMIC_ACQUIRE) ? CUDA_OK : CUDA_CONTEXT_IS_DESTROYED;
+    return is_active(current) ? CUDA_OK : CUDA_CONTEXT_IS_DESTROYED;
 }
 
 int unsafe_ready(void)
@@ -46,22 +75,22 @@ int stream_context_ready(const void *handle)
     return stream_is_default(handle) ? context_ready() : driver_ready();
 }
 
-static int device_ready(int device)
+int device_ready(int device)
 {
     int code = driver_ready();
-    return code == CUDA_OK && device != 0 ? CUDA_INVALID_DEVICE : code;
+    return code == CUDA_OK && (device < 0 || device >= device_count()) ? CUDA_INVALID_DEVICE : code;
 }
 
-/* Ends all that the context owns, when its work is done. Needs the lock. */
-static void clear(void)
+/* Ends all that the device's context owns, when all work is done. Needs the lock. */
+static void clear(int device)
 {
-    schedule_wait_all();
-    capture_abandon_all();
-    graph_free_all();
-    event_destroy_all();
-    stream_destroy_all();
-    memory_free_all();
-    __atomic_store_n(&primary.active, false, __ATOMIC_RELEASE);
+    schedule_wait_device(ANY_DEVICE);
+    capture_abandon_all(device);
+    graph_free_all(device);
+    event_destroy_all(device);
+    stream_destroy_all(device);
+    memory_free_all(device);
+    set_active(&primaries[device], false);
 }
 
 int cuDevicePrimaryCtxRetain(void **context, int device)
@@ -70,10 +99,10 @@ int cuDevicePrimaryCtxRetain(void **context, int device)
     if (code != CUDA_OK)
         return code;
     engine_lock();
-    primary.retained++;
-    __atomic_store_n(&primary.active, true, __ATOMIC_RELEASE);
+    primaries[device].retained++;
+    set_active(&primaries[device], true);
     engine_unlock();
-    *context = &primary;
+    *context = &primaries[device];
     return CUDA_OK;
 }
 
@@ -83,10 +112,10 @@ int cuDevicePrimaryCtxRelease_v2(int device)
     if (code != CUDA_OK)
         return code;
     engine_lock();
-    if (primary.retained == 0)
+    if (primaries[device].retained == 0)
         code = CUDA_INVALID_CONTEXT;
-    else if (--primary.retained == 0)
-        clear();
+    else if (--primaries[device].retained == 0)
+        clear(device);
     engine_unlock();
     return code;
 }
@@ -97,7 +126,7 @@ int cuDevicePrimaryCtxReset_v2(int device)
     if (code != CUDA_OK)
         return code;
     engine_lock();
-    clear();
+    clear(device);
     engine_unlock();
     return CUDA_OK;
 }
@@ -108,18 +137,20 @@ int cuDevicePrimaryCtxGetState(int device, unsigned *flags, int *active)
     if (code != CUDA_OK)
         return code;
     *flags = 0;
-    *active = __atomic_load_n(&primary.active, __ATOMIC_ACQUIRE);
+    *active = is_active(&primaries[device]);
     return CUDA_OK;
 }
 
 int cuCtxSetCurrent(void *context)
 {
     int code = driver_ready();
-    if (code == CUDA_OK && context != NULL && context != &primary)
+    if (code == CUDA_OK && context != NULL && !is_context(context))
         code = CUDA_INVALID_CONTEXT;
-    if (code == CUDA_OK)
-        current = context;
-    return code;
+    if (code != CUDA_OK)
+        return code;
+    current = context;
+    device_set_current(context == NULL ? 0 : device_of(context));
+    return CUDA_OK;
 }
 
 int cuCtxGetCurrent(void **context)
@@ -130,15 +161,16 @@ int cuCtxGetCurrent(void **context)
     return code;
 }
 
-/* A default stream's context is the thread's; any other stream was made in the primary one. */
+/* A default stream's context is the thread's, any other's the one that it was made in. */
 static int get_stream_context(void *handle, void **context, enum null_stream null_stream)
 {
     int code = context == NULL ? CUDA_INVALID_VALUE : stream_context_ready(handle);
     if (code != CUDA_OK)
         return code;
-    if (stream_of(handle, null_stream) == NULL)
+    const struct stream *stream = stream_of(handle, null_stream);
+    if (stream == NULL)
         return CUDA_OUT_OF_MEMORY;
-    *context = &primary;
+    *context = &primaries[stream->object.device];
     return CUDA_OK;
 }
 
@@ -177,7 +209,7 @@ int cuCtxGetDevice(int *device)
 {
     int code = device == NULL ? CUDA_INVALID_VALUE : context_ready();
     if (code == CUDA_OK)
-        *device = 0;
+        *device = device_of(current);
     return code;
 }
 
@@ -187,7 +219,7 @@ int cuCtxSynchronize(void)
     if (code != CUDA_OK)
         return code;
     engine_lock();
-    schedule_wait_all();
+    schedule_wait_device(device_of(current));
     engine_unlock();
     return CUDA_OK;
 }
@@ -211,7 +243,7 @@ static int named_context_ready(const void *context)
     if (context == NULL)
         return context_ready();
     int code = driver_ready();
-    if (code == CUDA_OK && context != &primary)
+    if (code == CUDA_OK && !is_context(context))
         code = CUDA_INVALID_CONTEXT;
     return code;
 }
@@ -220,7 +252,7 @@ int cuCtxGetDevice_v2(int *device, void *context)
 {
     int code = device == NULL ? CUDA_INVALID_VALUE : named_context_ready(context);
     if (code == CUDA_OK)
-        *device = 0;
+        *device = device_of(context == NULL ? current : context);
     return code;
 }
 
@@ -232,7 +264,7 @@ int cuCtxSynchronize_v2(void *context)
     engine_lock();
     code = capture_permits_unsafe();
     if (code == CUDA_OK)
-        schedule_wait_all();
+        schedule_wait_device(device_of(context == NULL ? current : context));
     engine_unlock();
     return code;
 }

@@ -1,7 +1,8 @@
-/* The one simulated device, ordinal 0. Needs cuInit, no context. */
+/* The simulated devices, all alike. Needs cuInit, no context. */
 #include <stdio.h>
 #include <string.h>
 
+#include "../engine/devices.h"
 #include "../engine/memory.h"
 #include "../engine/schedule.h"
 #include "api.h"
@@ -9,6 +10,7 @@
 
 static const char NAME[] = "pytest-cudabatch simulated device";
 static const char PCI_BUS_ID[] = "0000:00:00.0";
+enum { PCI_BUS_DIGIT = 6 }; /* index of the digit that is the device's number */
 
 /* Number of CUdevice_attribute and value; every attribute that is not listed is 0. */
 static const struct {
@@ -30,11 +32,9 @@ static const struct {
 static int check(const void *answer, int device)
 {
     int code = driver_ready();
-    if (code != CUDA_OK)
-        return code;
-    if (answer == NULL)
-        return CUDA_INVALID_VALUE;
-    return device == 0 ? CUDA_OK : CUDA_INVALID_DEVICE;
+    if (code == CUDA_OK && answer == NULL)
+        code = CUDA_INVALID_VALUE;
+    return code == CUDA_OK ? device_ready(device) : code;
 }
 
 int cuDeviceGet(int *device, int ordinal)
@@ -49,7 +49,7 @@ int cuDeviceGetCount(int *count)
 {
     int code = check(count, 0);
     if (code == CUDA_OK)
-        *count = 1;
+        *count = device_count();
     return code;
 }
 
@@ -66,6 +66,8 @@ int cuDeviceGetUuid(char uuid[16], int device)
     int code = check(uuid, device);
     if (code == CUDA_OK)
         memcpy(uuid, "cudabatch-sim-0\0", 16);
+    if (code == CUDA_OK)
+        uuid[14] = (char)('0' + device);
     return code;
 }
 
@@ -81,7 +83,7 @@ int cuDeviceTotalMem_v2(size_t *bytes, int device)
     if (code != CUDA_OK)
         return code;
     engine_lock();
-    memory_totals(&free_bytes, bytes);
+    memory_totals(device, &free_bytes, bytes);
     engine_unlock();
     return CUDA_OK;
 }
@@ -106,5 +108,6 @@ int cuDeviceGetPCIBusId(char *text, int size, int device)
     if (size < (int)sizeof PCI_BUS_ID)
         return CUDA_INVALID_VALUE;
     memcpy(text, PCI_BUS_ID, sizeof PCI_BUS_ID);
+    text[PCI_BUS_DIGIT] = (char)('0' + device);
     return CUDA_OK;
 }

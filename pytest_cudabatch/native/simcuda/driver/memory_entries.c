@@ -1,6 +1,7 @@
 /* Allocation and pointer queries. Frees wait for all queued work, as real ones do. */
 #include "../engine/memory.h"
 
+#include "../engine/devices.h"
 #include "../engine/schedule.h"
 #include "api.h"
 #include "state.h"
@@ -22,7 +23,7 @@ static int free_region(enum region_kind kind, cuda_address address)
     if (code != CUDA_OK || address == 0)
         return code;
     engine_lock();
-    schedule_wait_all();
+    schedule_wait_device(ANY_DEVICE);
     code = memory_free(kind, address);
     engine_unlock();
     return code;
@@ -63,7 +64,7 @@ int cuMemGetInfo_v2(size_t *free_bytes, size_t *total_bytes)
     if (code != CUDA_OK)
         return code;
     engine_lock();
-    memory_totals(free_bytes, total_bytes);
+    memory_totals(device_current(), free_bytes, total_bytes);
     engine_unlock();
     return CUDA_OK;
 }
@@ -109,11 +110,10 @@ static int write_word(void *value, uintptr_t answer)
 /* Answers for an address inside `region`. */
 static int write_attribute(const struct region *region, cuda_address address, int attribute, void *value)
 {
-    void *context;
     bool on_device = region->kind == REGION_DEVICE;
     switch ((enum pointer_attribute)attribute) {
     case POINTER_CONTEXT:
-        return cuCtxGetCurrent(&context) == CUDA_OK ? write_word(value, (uintptr_t)context) : CUDA_INVALID_CONTEXT;
+        return write_word(value, (uintptr_t)context_of_device(region->device));
     case POINTER_MEMORY_TYPE:
         return write_int(value, on_device ? MEMORY_TYPE_DEVICE : MEMORY_TYPE_HOST);
     case POINTER_DEVICE_POINTER:
@@ -123,7 +123,7 @@ static int write_attribute(const struct region *region, cuda_address address, in
     case POINTER_IS_MANAGED:
         return write_int(value, 0);
     case POINTER_DEVICE_ORDINAL:
-        return write_int(value, 0);
+        return write_int(value, region->device);
     case POINTER_RANGE_START:
         return write_word(value, region->address);
     case POINTER_RANGE_SIZE:

@@ -4,6 +4,7 @@
  */
 #include "../engine/memory.h"
 
+#include "../engine/devices.h"
 #include "../engine/schedule.h"
 #include "api.h"
 #include "state.h"
@@ -37,7 +38,7 @@ int cuMemHostUnregister(void *address)
     if (code != CUDA_OK)
         return code;
     engine_lock();
-    schedule_wait_all();
+    schedule_wait_device(ANY_DEVICE);
     code = memory_free(REGION_REGISTERED, (cuda_address)address);
     engine_unlock();
     return code == CUDA_OK ? CUDA_OK : CUDA_HOST_MEMORY_NOT_REGISTERED; /* assumed for an address inside one */

@@ -18,6 +18,12 @@ int context_ready(void);
 /* The same for what is done in one stream: a stream of the program brings its own context, a default one does not. */
 int stream_context_ready(const void *handle);
 
+/* The handle of the device's primary context, alive or not. */
+void *context_of_device(int device);
+
+/* CUDA_OK for the number of a device; driver_ready comes first. */
+int device_ready(int device);
+
 /* context_ready, and no stream capture forbids this thread to allocate, free or wait for the device. */
 int unsafe_ready(void);
 

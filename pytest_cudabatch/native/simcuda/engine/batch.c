@@ -12,15 +12,13 @@
 #include <string.h>
 
 #include "adversary.h"
-
-/* The simulated machine has one device, ordinal 0. */
-enum { DEVICE_COUNT = 1 };
+#include "devices.h"
 
 static bool hint_is_valid(const struct memory_location *hint)
 {
     if (hint->type < 0 || hint->type > LOCATION_HOST_NUMA_CURRENT) /* assumed: newer types are refused too */
         return false;
-    return hint->type != LOCATION_DEVICE || (hint->id >= 0 && hint->id < DEVICE_COUNT);
+    return hint->type != LOCATION_DEVICE || (hint->id >= 0 && hint->id < device_count());
 }
 
 bool copy_attributes_are_valid(const struct copy_attributes *attributes)

@@ -87,10 +87,14 @@ void capture_abandon(struct stream *stream)
         graph_free(detach(stream->capture));
 }
 
-void capture_abandon_all(void)
+void capture_abandon_all(int device)
 {
-    while (captures != NULL)
-        graph_free(detach(captures));
+    struct capture *next;
+    for (struct capture *capture = captures; capture != NULL; capture = next) {
+        next = capture->next;
+        if (capture->stream->object.device == device)
+            graph_free(detach(capture));
+    }
 }
 
 uint64_t capture_id(const struct stream *stream)
@@ -98,12 +102,18 @@ uint64_t capture_id(const struct stream *stream)
     return stream->capture == NULL ? 0 : stream->capture->id;
 }
 
+/* Does work on the legacy stream have to wait for the capture's stream? */
+static bool bars_legacy(const struct capture *capture, const struct stream *legacy)
+{
+    return capture->stream->kind == STREAM_IS_BLOCKING && capture->stream->object.device == legacy->object.device;
+}
+
 static bool legacy_is_barred(const struct stream *stream)
 {
     if (stream->kind != STREAM_IS_LEGACY)
         return false;
     for (const struct capture *capture = captures; capture != NULL; capture = capture->next)
-        if (capture->stream->kind == STREAM_IS_BLOCKING)
+        if (bars_legacy(capture, stream))
             return true;
     return false;
 }
@@ -150,10 +160,10 @@ int capture_permits_unsafe(void)
 }
 
 /* Assumed: use of the legacy stream invalidates the captures that it would have to wait for. */
-static int bar_legacy(void)
+static int bar_legacy(const struct stream *legacy)
 {
     for (struct capture *capture = captures; capture != NULL; capture = capture->next)
-        if (capture->stream->kind == STREAM_IS_BLOCKING)
+        if (bars_legacy(capture, legacy))
             capture->invalidated = true;
     return CUDA_CAPTURE_IMPLICIT;
 }
@@ -161,7 +171,7 @@ static int bar_legacy(void)
 int capture_permits_wait(struct stream *stream)
 {
     if (legacy_is_barred(stream))
-        return bar_legacy();
+        return bar_legacy(stream);
     if (stream->capture == NULL)
         return CUDA_OK;
     stream->capture->invalidated = true;
@@ -188,7 +198,7 @@ int capture_or_submit(struct stream *stream, struct work *work)
 {
     int code = CUDA_OK;
     if (legacy_is_barred(stream))
-        code = bar_legacy();
+        code = bar_legacy(stream);
     else if (stream->capture == NULL)
         return schedule_submit(stream, work);
     else

@@ -17,9 +17,9 @@ int capture_begin(struct stream *stream, int mode);
 /* Gives the graph a handle, NULL when the capture was invalidated: that is an error. */
 int capture_end(struct stream *stream, void **graph);
 
-/* Ends a capture with its stream, or all of them with their context. */
+/* Ends a capture with its stream, or all of a device with their context. */
 void capture_abandon(struct stream *stream);
-void capture_abandon_all(void);
+void capture_abandon_all(int device);
 
 /* A number that no other capture of the process has; 0 where there is none. */
 uint64_t capture_id(const struct stream *stream);

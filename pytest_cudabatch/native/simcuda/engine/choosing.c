@@ -12,10 +12,10 @@ int64_t monotonic_now(void)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-bool older_work(const struct stream *streams, enum stream_kind kind, uint64_t ticket)
+bool older_work(const struct stream *streams, enum stream_kind kind, int device, uint64_t ticket)
 {
     for (const struct stream *stream = streams; stream != NULL; stream = stream->next)
-        if (stream->kind == kind && stream->first != NULL && stream->first->ticket < ticket)
+        if (stream->kind == kind && stream->object.device == device && stream->first != NULL && stream->first->ticket < ticket)
             return true;
     return false;
 }
@@ -28,9 +28,9 @@ bool is_ready(const struct stream *streams, const struct stream *stream)
     if (work->kind == WORK_WAIT && !work->mark->reached)
         return false;
     if (stream->kind == STREAM_IS_LEGACY)
-        return !older_work(streams, STREAM_IS_BLOCKING, work->ticket);
+        return !older_work(streams, STREAM_IS_BLOCKING, stream->object.device, work->ticket);
     if (stream->kind == STREAM_IS_BLOCKING)
-        return !older_work(streams, STREAM_IS_LEGACY, work->ticket);
+        return !older_work(streams, STREAM_IS_LEGACY, stream->object.device, work->ticket);
     return true;
 }
 

@@ -10,8 +10,8 @@
 /* Nanoseconds of the monotonic clock. */
 int64_t monotonic_now(void);
 
-/* Has a stream of the kind unfinished work older than `ticket`? */
-bool older_work(const struct stream *streams, enum stream_kind kind, uint64_t ticket);
+/* Has a stream of the kind, on the device, unfinished work older than `ticket`? */
+bool older_work(const struct stream *streams, enum stream_kind kind, int device, uint64_t ticket);
 
 /* May the stream's first work run now? Everything that the contract orders is decided here. */
 bool is_ready(const struct stream *streams, const struct stream *stream);

@@ -58,10 +58,10 @@ int event_destroy(void *handle)
     return event != NULL ? CUDA_OK : CUDA_INVALID_HANDLE;
 }
 
-void event_destroy_all(void)
+void event_destroy_all(int device)
 {
     struct object *object;
-    while ((object = handle_any(OBJECT_EVENT)) != NULL)
+    while ((object = handle_any(OBJECT_EVENT, device)) != NULL)
         destroy((struct event *)object);
 }
 
@@ -91,7 +91,8 @@ int event_record(void *handle, struct stream *stream)
 {
     engine_lock();
     struct event *event = find(handle);
-    int code = event == NULL ? CUDA_INVALID_HANDLE : record(event, stream);
+    bool fits = event != NULL && event->object.device == stream->object.device;
+    int code = fits ? record(event, stream) : CUDA_INVALID_HANDLE;
     engine_unlock();
     return code;
 }
@@ -147,7 +148,7 @@ int event_elapsed(void *start, void *end, float *milliseconds)
     int code = CUDA_OK;
     engine_lock();
     const struct event *first = find(start), *last = find(end);
-    if (!is_timed(first) || !is_timed(last))
+    if (!is_timed(first) || !is_timed(last) || first->object.device != last->object.device)
         code = CUDA_INVALID_HANDLE;
     else if (!first->mark->reached || !last->mark->reached)
         code = CUDA_NOT_READY;

@@ -9,8 +9,9 @@
 
 int event_create(unsigned flags, void **handle);
 int event_destroy(void *handle);
-void event_destroy_all(void); /* needs the lock */
+void event_destroy_all(int device); /* needs the lock */
 
+/* CUDA_INVALID_HANDLE for a stream of another device than the event's. */
 int event_record(void *handle, struct stream *stream);
 int event_make_stream_wait(void *handle, struct stream *stream);
 

@@ -22,17 +22,17 @@ void graph_free(struct graph *graph)
     free(graph);
 }
 
-static void free_all_of(enum object_kind kind)
+static void free_all_of(enum object_kind kind, int device)
 {
     struct object *object;
-    while ((object = handle_any(kind)) != NULL)
+    while ((object = handle_any(kind, device)) != NULL)
         graph_free((struct graph *)object);
 }
 
-void graph_free_all(void)
+void graph_free_all(int device)
 {
-    free_all_of(OBJECT_GRAPH);
-    free_all_of(OBJECT_EXECUTABLE);
+    free_all_of(OBJECT_GRAPH, device);
+    free_all_of(OBJECT_EXECUTABLE, device);
 }
 
 void graph_add(struct graph *graph, struct work *work)

@@ -17,7 +17,7 @@ struct graph {
 
 struct graph *graph_create(void); /* NULL without memory */
 void graph_free(struct graph *graph);
-void graph_free_all(void); /* those that have a handle, executable ones too */
+void graph_free_all(int device); /* those that have a handle, executable ones too */
 
 /* Takes ownership of `work`. */
 void graph_add(struct graph *graph, struct work *work);

@@ -2,6 +2,8 @@
 #define _GNU_SOURCE
 #include "handles.h"
 
+#include "devices.h"
+
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -53,6 +55,7 @@ bool handle_create(struct object *object, enum object_kind kind)
         return false;
     object->self = object;
     object->kind = kind;
+    object->device = device_current();
     object->handle = page;
     live[slot] = object;
     return true;
@@ -101,10 +104,10 @@ void handle_retire(struct object *object)
     object->handle = NULL;
 }
 
-struct object *handle_any(enum object_kind kind)
+struct object *handle_any(enum object_kind kind, int device)
 {
     for (size_t slot = 0; slot < HANDLE_LIMIT; slot++)
-        if (live[slot] != NULL && live[slot]->kind == kind)
+        if (live[slot] != NULL && live[slot]->kind == kind && live[slot]->device == device)
             return live[slot];
     return NULL;
 }

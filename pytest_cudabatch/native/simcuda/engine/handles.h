@@ -20,9 +20,10 @@ struct object {
     const struct object *self; /* its own address: tells an object from any other memory */
     enum object_kind kind;
     void *handle; /* NULL for objects without one, such as the default streams */
+    int device;   /* of whose context it is */
 };
 
-/* Gives `object` a handle; false when memory or all handles are used up. Needs the lock. */
+/* Gives `object` a handle, in the thread's current context; false when memory or all handles are used up. Needs the lock. */
 bool handle_create(struct object *object, enum object_kind kind);
 
 /*
@@ -37,7 +38,7 @@ struct object *handle_find(const void *handle, enum object_kind kind);
 /* Makes the handle's page unreadable. Needs the lock. */
 void handle_retire(struct object *object);
 
-/* Returns any live object of the kind, NULL when there is none. Needs the lock. */
-struct object *handle_any(enum object_kind kind);
+/* Returns any live object of the kind and device, NULL when there is none. Needs the lock. */
+struct object *handle_any(enum object_kind kind, int device);
 
 #endif

@@ -7,7 +7,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* 8 GiB of address space; pages are used only when written. Allocations lie as cudaMalloc's do, 512-aligned. */
+#include "devices.h"
+
+/* 8 GiB of address space for each device; pages are used only when written. Allocations lie as cudaMalloc's do, 512-aligned. */
 static const size_t DEVICE_BYTES = (size_t)8 << 30;
 static const size_t DEVICE_ALIGNMENT = 512;
 
@@ -19,7 +21,7 @@ static struct region *regions;
 static size_t region_count, region_capacity;
 
 /*
- * Start of the program's side; the engine's side follows it. Written once, under the lock, at the first
+ * Start of the program's side, one device behind the other; the engine's side follows the last. Written once, under the lock, at the first
  * allocation, and read by memory_view without it.
  */
 static cuda_address device_base;
@@ -34,19 +36,26 @@ static void prefer_huge_pages(void *address, size_t size)
         madvise(address, size, MADV_HUGEPAGE);
 }
 
+/* Bytes of all devices. */
+static size_t span_of_all(void)
+{
+    return (size_t)device_count() * DEVICE_BYTES;
+}
+
 static int reserve_device_range(void)
 {
+    size_t span = span_of_all();
     if (device_base != 0)
         return CUDA_OK;
     int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
-    char *both = mmap(NULL, 2 * DEVICE_BYTES, PROT_NONE, flags, -1, 0);
+    char *both = mmap(NULL, 2 * span, PROT_NONE, flags, -1, 0);
     if (both == MAP_FAILED)
         return CUDA_OUT_OF_MEMORY;
-    if (mprotect(both + DEVICE_BYTES, DEVICE_BYTES, PROT_READ | PROT_WRITE) != 0) {
-        munmap(both, 2 * DEVICE_BYTES);
+    if (mprotect(both + span, span, PROT_READ | PROT_WRITE) != 0) {
+        munmap(both, 2 * span);
         return CUDA_OUT_OF_MEMORY;
     }
-    prefer_huge_pages(both + DEVICE_BYTES, DEVICE_BYTES);
+    prefer_huge_pages(both + span, span);
     device_base = (cuda_address)both;
     return CUDA_OK;
 }
@@ -82,11 +91,12 @@ static int add_region(struct region region)
     return CUDA_OK;
 }
 
-/* First fit: returns a free device address with `size` bytes behind it, or 0. */
-static cuda_address find_gap(size_t size)
+/* First fit: returns a free address of the device with `size` bytes behind it, or 0. */
+static cuda_address find_gap(int device, size_t size)
 {
-    cuda_address candidate = device_base, end = device_base + DEVICE_BYTES;
-    for (size_t index = first_above(device_base - 1); index < region_count; index++) {
+    cuda_address start = device_base + (size_t)device * DEVICE_BYTES, end = start + DEVICE_BYTES;
+    cuda_address candidate = start;
+    for (size_t index = first_above(start - 1); index < region_count; index++) {
         const struct region *region = &regions[index];
         if (region->address >= end || region->address - candidate >= size)
             break;
@@ -103,10 +113,11 @@ int memory_allocate_device(size_t size, cuda_address *address)
     int code = reserve_device_range();
     if (code != CUDA_OK)
         return code;
-    cuda_address found = find_gap(size);
+    int device = device_current();
+    cuda_address found = find_gap(device, size);
     if (found == 0)
         return CUDA_OUT_OF_MEMORY;
-    code = add_region((struct region){.address = found, .size = size, .kind = REGION_DEVICE});
+    code = add_region((struct region){.address = found, .size = size, .kind = REGION_DEVICE, .device = device});
     if (code == CUDA_OK)
         *address = found;
     return code;
@@ -120,7 +131,11 @@ int memory_allocate_pinned(size_t size, unsigned flags, cuda_address *address)
     if (mapped == MAP_FAILED)
         return CUDA_OUT_OF_MEMORY;
     prefer_huge_pages(mapped, size);
-    struct region region = {.address = (cuda_address)mapped, .size = size, .kind = REGION_PINNED, .flags = flags};
+    struct region region = {.address = (cuda_address)mapped,
+                            .size = size,
+                            .kind = REGION_PINNED,
+                            .device = device_current(),
+                            .flags = flags};
     int code = add_region(region);
     if (code == CUDA_OK)
         *address = region.address;
@@ -146,8 +161,11 @@ int memory_register(size_t size, unsigned flags, cuda_address address)
         return CUDA_HOST_MEMORY_ALREADY_REGISTERED;
     if (memory_view(address) != (void *)address || !is_mapped(address, size))
         return CUDA_INVALID_VALUE;
-    return add_region(
-        (struct region){.address = address, .size = size, .kind = REGION_REGISTERED, .flags = flags});
+    return add_region((struct region){.address = address,
+                                      .size = size,
+                                      .kind = REGION_REGISTERED,
+                                      .device = device_current(),
+                                      .flags = flags});
 }
 
 /* Gives whole pages of a freed device range back to the host; the ends may belong to neighbours. */
@@ -186,11 +204,16 @@ int memory_free(enum region_kind kind, cuda_address address)
     return CUDA_OK;
 }
 
-void memory_free_all(void)
+void memory_free_all(int device)
 {
-    for (size_t index = 0; index < region_count; index++)
-        release(&regions[index]);
-    region_count = 0;
+    size_t kept = 0;
+    for (size_t index = 0; index < region_count; index++) {
+        if (regions[index].device == device)
+            release(&regions[index]);
+        else
+            regions[kept++] = regions[index];
+    }
+    region_count = kept;
 }
 
 const struct region *memory_find(cuda_address address)
@@ -218,16 +241,16 @@ enum standing memory_standing(cuda_address address, size_t size, const struct re
 
 void *memory_view(cuda_address address)
 {
-    if (device_base != 0 && address - device_base < DEVICE_BYTES)
-        return (void *)(address + DEVICE_BYTES);
+    if (device_base != 0 && address - device_base < span_of_all())
+        return (void *)(address + span_of_all());
     return (void *)address;
 }
 
-void memory_totals(size_t *free_bytes, size_t *total_bytes)
+void memory_totals(int device, size_t *free_bytes, size_t *total_bytes)
 {
     size_t used = 0;
     for (size_t index = 0; index < region_count; index++)
-        if (regions[index].kind == REGION_DEVICE)
+        if (regions[index].kind == REGION_DEVICE && regions[index].device == device)
             used += regions[index].size;
     *free_bytes = DEVICE_BYTES - used;
     *total_bytes = DEVICE_BYTES;

@@ -1,7 +1,7 @@
 /*
  * Device and pinned memory: what is allocated or registered, and how the engine reads and writes it.
  *
- * Device memory is an address range of its own. The program's side of it is never readable, so a host
+ * The memory of each device is an address range of its own. The program's side of it is never readable, so a host
  * dereference faults; the engine works on a second range at a fixed distance. Both are reserved at the
  * first allocation and stay for the process. Sizes are bytes.
  *
@@ -21,6 +21,7 @@ struct region {
     cuda_address address;
     size_t size;
     enum region_kind kind;
+    int device; /* where it lies, or in whose context it was made */
     unsigned flags; /* of cuMemHostAlloc or cuMemHostRegister */
 };
 
@@ -32,7 +33,7 @@ enum standing {
 };
 
 /* Each returns a cuda_code; a size of 0 is CUDA_INVALID_VALUE. */
-int memory_allocate_device(size_t size, cuda_address *address);
+int memory_allocate_device(size_t size, cuda_address *address); /* the thread's current device's */
 int memory_allocate_pinned(size_t size, unsigned flags, cuda_address *address);
 
 /*
@@ -46,7 +47,7 @@ int memory_register(size_t size, unsigned flags, cuda_address address);
 
 /* Frees or forgets the region of this kind that starts at `address`, else CUDA_INVALID_VALUE. */
 int memory_free(enum region_kind kind, cuda_address address);
-void memory_free_all(void);
+void memory_free_all(int device);
 
 /* Returns the region that contains `address`, or NULL. */
 const struct region *memory_find(cuda_address address);
@@ -57,6 +58,6 @@ enum standing memory_standing(cuda_address address, size_t size, const struct re
 /* Where the engine reads and writes what the program calls `address`. */
 void *memory_view(cuda_address address);
 
-void memory_totals(size_t *free_bytes, size_t *total_bytes);
+void memory_totals(int device, size_t *free_bytes, size_t *total_bytes);
 
 #endif

@@ -9,6 +9,7 @@
 
 #include "adversary.h"
 #include "choosing.h"
+#include "devices.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -31,6 +32,8 @@ int engine_start(void)
 {
     pthread_condattr_t monotonic;
     int code = adversary_start();
+    if (code == CUDA_OK)
+        code = devices_start();
     if (code != CUDA_OK)
         return code;
     bool made = pthread_condattr_init(&monotonic) == 0 && pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC) == 0 &&
@@ -224,6 +227,8 @@ int schedule_submit(struct stream *stream, struct work *work)
 
 static bool wait_for_each_other(const struct stream *one, const struct stream *other)
 {
+    if (one->object.device != other->object.device)
+        return false;
     return (one->kind == STREAM_IS_LEGACY && other->kind == STREAM_IS_BLOCKING) ||
            (one->kind == STREAM_IS_BLOCKING && other->kind == STREAM_IS_LEGACY);
 }
@@ -280,9 +285,9 @@ void schedule_wait_stream(struct stream *stream)
     wait_for_ticket(stream, stream->submitted);
     if (!is_legacy)
         return;
-    uint64_t ticket = last_ticket;
+    uint64_t ticket = last_ticket; /* a default stream, which stays */
     demand(stream, ticket);
-    while (older_work(streams, STREAM_IS_BLOCKING, ticket + 1))
+    while (older_work(streams, STREAM_IS_BLOCKING, stream->object.device, ticket + 1))
         help(NULL);
 }
 
@@ -294,18 +299,23 @@ void schedule_wait_mark(const struct mark *mark)
         help(NULL);
 }
 
-static bool any_older_work(uint64_t ticket)
+/* Unfinished work of the device, or of ANY_DEVICE, up to `ticket`, if there is any. */
+static bool has_work_up_to(uint64_t ticket, int device)
 {
-    return older_work(streams, STREAM_IS_LEGACY, ticket) || older_work(streams, STREAM_IS_BLOCKING, ticket) ||
-           older_work(streams, STREAM_IS_NON_BLOCKING, ticket);
+    for (const struct stream *stream = streams; stream != NULL; stream = stream->next)
+        if ((device == ANY_DEVICE || stream->object.device == device) && stream->first != NULL &&
+            stream->first->ticket <= ticket)
+            return true;
+    return false;
 }
 
-void schedule_wait_all(void)
+void schedule_wait_device(int device)
 {
     uint64_t ticket = last_ticket;
     for (struct stream *stream = streams; stream != NULL; stream = stream->next)
-        demand(stream, ticket);
-    while (any_older_work(ticket + 1))
+        if (device == ANY_DEVICE || stream->object.device == device)
+            demand(stream, ticket);
+    while (has_work_up_to(ticket, device))
         help(NULL);
 }
 
@@ -320,7 +330,7 @@ static void note_query(struct stream *stream, uint64_t ticket)
 
 static bool has_work(const struct stream *stream)
 {
-    if (stream->kind == STREAM_IS_LEGACY && older_work(streams, STREAM_IS_BLOCKING, last_ticket + 1))
+    if (stream->kind == STREAM_IS_LEGACY && older_work(streams, STREAM_IS_BLOCKING, stream->object.device, last_ticket + 1))
         return true;
     return stream->first != NULL;
 }

@@ -98,7 +98,7 @@ struct stream {
 
 /*
  * Once for the process, before all else: a fork after it leaves a child in which the engine is unusable.
- * CUDA_INVALID_VALUE where the environment asks for a schedule that there is not.
+ * CUDA_INVALID_VALUE where the environment asks for a schedule, or a number of devices, that there is not.
  */
 int engine_start(void);
 bool engine_is_forked(void); /* needs no lock, which a thread of the parent may have held */
@@ -121,7 +121,7 @@ void schedule_run(struct stream *stream, struct work *work);
 
 void schedule_wait_stream(struct stream *stream);
 void schedule_wait_mark(const struct mark *mark);
-void schedule_wait_all(void);
+void schedule_wait_device(int device); /* or ANY_DEVICE */
 
 /* Has all work of the stream, or up to the mark, finished? Asking is seen by the adversarial schedule. */
 bool schedule_is_idle(struct stream *stream);

@@ -5,22 +5,34 @@
 #include <stdlib.h>
 
 #include "capture.h"
+#include "devices.h"
 
-/* Queued in by streams_start, guarded by the engine's lock after that, never freed. */
-static struct stream legacy = {.kind = STREAM_IS_LEGACY};
+/* One for each device. Queued in by streams_start, guarded by the engine's lock after that, never freed. */
+static struct stream legacy[MOST_DEVICES];
 
-/* Set once by streams_start: each thread's own default stream. */
+/* A thread's own default streams, NULL where it has not used the one of a device. */
+struct own_streams {
+    struct stream *of[MOST_DEVICES];
+};
+
+/* Set once by streams_start: each thread's struct own_streams. */
 static pthread_key_t per_thread;
 
-/* At the end of a thread: its stream goes when its work is done. */
-static void close_per_thread(void *stream)
+/* At the end of a thread: its streams go when their work is done. */
+static void close_per_thread(void *value)
 {
+    struct own_streams *own = value;
     if (engine_is_forked())
         return;
     engine_lock();
-    capture_abandon(stream);
-    schedule_close(stream);
+    for (int device = 0; device < MOST_DEVICES; device++) {
+        if (own->of[device] == NULL)
+            continue;
+        capture_abandon(own->of[device]);
+        schedule_close(own->of[device]);
+    }
     engine_unlock();
+    free(own);
 }
 
 int streams_start(void)
@@ -28,7 +40,11 @@ int streams_start(void)
     if (pthread_key_create(&per_thread, close_per_thread) != 0)
         return CUDA_OUT_OF_MEMORY;
     engine_lock();
-    schedule_add(&legacy);
+    for (int device = 0; device < MOST_DEVICES; device++) {
+        legacy[device].kind = STREAM_IS_LEGACY;
+        legacy[device].object.device = device;
+        schedule_add(&legacy[device]);
+    }
     engine_unlock();
     return CUDA_OK;
 }
@@ -63,24 +79,37 @@ void stream_destroy(struct stream *stream)
     schedule_close(stream);
 }
 
-void stream_destroy_all(void)
+void stream_destroy_all(int device)
 {
     struct object *object;
-    while ((object = handle_any(OBJECT_STREAM)) != NULL)
+    while ((object = handle_any(OBJECT_STREAM, device)) != NULL)
         stream_destroy((struct stream *)object);
+}
+
+static struct own_streams *streams_of_thread(void)
+{
+    struct own_streams *own = pthread_getspecific(per_thread);
+    if (own != NULL)
+        return own;
+    own = calloc(1, sizeof *own);
+    if (own != NULL && pthread_setspecific(per_thread, own) == 0)
+        return own;
+    free(own);
+    return NULL;
 }
 
 static struct stream *stream_of_thread(void)
 {
-    struct stream *stream = pthread_getspecific(per_thread);
-    if (stream != NULL)
-        return stream;
-    stream = calloc(1, sizeof *stream);
-    if (stream == NULL || pthread_setspecific(per_thread, stream) != 0) {
-        free(stream);
+    struct own_streams *own = streams_of_thread();
+    int device = device_current();
+    if (own == NULL || own->of[device] != NULL)
+        return own == NULL ? NULL : own->of[device];
+    struct stream *stream = calloc(1, sizeof *stream);
+    if (stream == NULL)
         return NULL;
-    }
     stream->kind = STREAM_IS_BLOCKING;
+    stream->object.device = device;
+    own->of[device] = stream;
     engine_lock();
     schedule_add(stream);
     engine_unlock();
@@ -97,7 +126,7 @@ struct stream *stream_of(void *handle, enum null_stream null_stream)
     if (handle == STREAM_NULL)
         handle = null_stream == NULL_IS_LEGACY ? STREAM_LEGACY : STREAM_PER_THREAD;
     if (handle == STREAM_LEGACY)
-        return &legacy;
+        return &legacy[device_current()];
     if (handle == STREAM_PER_THREAD)
         return stream_of_thread();
     return (struct stream *)handle_object(handle, OBJECT_STREAM);

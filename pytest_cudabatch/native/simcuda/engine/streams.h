@@ -17,7 +17,7 @@ int stream_create(unsigned flags, int priority, void **handle);
 
 /* The handle faults from now on; queued work still runs. */
 void stream_destroy(struct stream *stream);
-void stream_destroy_all(void);
+void stream_destroy_all(int device);
 
 /* Is the handle one of the three numbers, and not a stream of the program? */
 bool stream_is_default(const void *handle);

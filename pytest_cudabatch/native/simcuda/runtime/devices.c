@@ -1,4 +1,4 @@
-/* The one device. cudaSetDevice makes its primary context current, as it does from 12.0 on. */
+/* Devices. cudaSetDevice makes the primary context current, as it does from 12.0 on. */
 #include "api.h"
 #include "forward.h"
 
@@ -9,18 +9,12 @@ int cudaGetDeviceCount(int *count)
 
 int cudaGetDevice(int *device)
 {
-    const struct driver *driver;
-    int code = device == NULL ? CUDA_INVALID_VALUE : runtime_ready(&driver);
-    if (code == CUDA_OK)
-        *device = 0;
-    return record(code);
+    FORWARD(legacy, context_get_device, device);
 }
 
 int cudaSetDevice(int device)
 {
-    const struct driver *driver;
-    int code = runtime_ready(&driver);
-    return record(code == CUDA_OK && device != 0 ? CUDA_INVALID_DEVICE : code);
+    WITH_DRIVER(runtime_use_device(driver, device));
 }
 
 int cudaDeviceGetAttribute(int *value, int attribute, int device)
@@ -36,9 +30,12 @@ int cudaDeviceSynchronize(void)
 int cudaDeviceReset(void)
 {
     const struct driver *driver;
+    int device;
     int code = runtime_ready(&driver);
+    if (code == CUDA_OK)
+        code = driver->legacy.context_get_device(&device);
     if (code != CUDA_OK)
         return record(code);
-    runtime_forget_context();
-    return record(driver->legacy.context_reset(0));
+    runtime_forget_context(device);
+    return record(driver->legacy.context_reset(device));
 }

@@ -47,6 +47,7 @@
     ENTRY(context_reset, "cuDevicePrimaryCtxReset", 11000, (int))                                         \
     ENTRY(context_set_current, "cuCtxSetCurrent", 4000, (void *))                                         \
     ENTRY(context_get_current, "cuCtxGetCurrent", 4000, (void **))                                        \
+    ENTRY(context_get_device, "cuCtxGetDevice", 2000, (int *))                                            \
     ENTRY(context_synchronize, "cuCtxSynchronize", 2000, (void))                                          \
     ENTRY(context_get_priority_range, "cuCtxGetStreamPriorityRange", 5050, (int *, int *))                \
     ENTRY(allocate, "cuMemAlloc", 3020, (cuda_address *, size_t))                                         \
@@ -124,7 +125,10 @@ int runtime_ready(const struct driver **driver);
 /* The version this runtime reports; 0 where the environment asks for one that it cannot be. */
 int runtime_version(void);
 
-/* After cudaDeviceReset: the next call retains the primary context anew. */
-void runtime_forget_context(void);
+/* Makes the device's primary context current in this thread, also for its later calls. */
+int runtime_use_device(const struct driver *driver, int device);
+
+/* After cudaDeviceReset: the next call that uses the device retains its primary context anew. */
+void runtime_forget_context(int device);
 
 #endif

@@ -17,9 +17,14 @@ static const struct version_range versions = {
 /* Written under pthread_once. */
 static int version;
 
-/* Guards `context`, the retained primary context; NULL before the first use and after a reset. */
+enum { MOST_DEVICES = 8 };
+
+/* Guards `contexts`, the retained primary ones; NULL before the first use and after a reset. */
 static pthread_mutex_t context_lock = PTHREAD_MUTEX_INITIALIZER;
-static void *context;
+static void *contexts[MOST_DEVICES];
+
+/* What cudaSetDevice said in this thread. */
+static _Thread_local int chosen;
 
 static void read_version(void)
 {
@@ -39,32 +44,49 @@ static bool driver_is_sufficient(const struct driver *driver)
     return driver->version / 1000 >= SIM_RUNTIME_OWN / 1000;
 }
 
-static int retain_context(const struct driver *driver, void **retained)
+static int retain_context(const struct driver *driver, int device, void **retained)
 {
     int code = CUDA_OK;
     pthread_mutex_lock(&context_lock);
-    if (context == NULL)
-        code = driver->legacy.context_retain(&context, 0);
-    *retained = context;
+    if (contexts[device] == NULL)
+        code = driver->legacy.context_retain(&contexts[device], device);
+    *retained = contexts[device];
     pthread_mutex_unlock(&context_lock);
     return code;
 }
 
-void runtime_forget_context(void)
+void runtime_forget_context(int device)
 {
     pthread_mutex_lock(&context_lock);
-    context = NULL;
+    contexts[device] = NULL;
     pthread_mutex_unlock(&context_lock);
 }
 
+/* A context that the program has made current by the driver stays so. */
 static int make_context_current(const struct driver *driver)
 {
     void *current, *primary;
-    int code = retain_context(driver, &primary);
+    int code = retain_context(driver, chosen, &primary);
     if (code == CUDA_OK)
         code = driver->legacy.context_get_current(&current);
     if (code == CUDA_OK && current == NULL)
         code = driver->legacy.context_set_current(primary);
+    return code;
+}
+
+int runtime_use_device(const struct driver *driver, int device)
+{
+    void *primary;
+    int count;
+    int code = driver->legacy.device_get_count(&count);
+    if (code == CUDA_OK && (device < 0 || device >= count))
+        code = CUDA_INVALID_DEVICE;
+    if (code == CUDA_OK)
+        code = retain_context(driver, device, &primary);
+    if (code == CUDA_OK)
+        code = driver->legacy.context_set_current(primary);
+    if (code == CUDA_OK)
+        chosen = device;
     return code;
 }
 

@@ -6,6 +6,7 @@ file before anything of its test runs.
 
 from __future__ import annotations
 
+import functools
 import importlib
 import os
 import sys
@@ -19,7 +20,7 @@ from pytest_cudabatch.cells import PAYLOAD, SPENT
 from pytest_cudabatch.cuda import Schedule
 from pytest_cudabatch.errors import CudaError
 from pytest_cudabatch.fixtures import EVIDENCE, LOST_CONTEXT, PAIRINGS, CellEvidence, known_contract
-from pytest_cudabatch.interposer import EvidenceFile, parse_injections
+from pytest_cudabatch.interposer import EVIDENCE_VARIABLE, EvidenceFile, parse_injections
 from pytest_cudabatch.plugin import RUN, is_cell, lacks_pairing
 from pytest_cudabatch.run import IMPLEMENTATION_FIXTURES, RUN_VARIABLE, Run, cell_setting
 
@@ -58,7 +59,15 @@ def take_part(config: pytest.Config) -> None:
     sys.path.extend(entry for entry in config.stash[RUN].search_path if entry not in sys.path)
     for name in WARM_IMPORTS:
         importlib.import_module(name)
+    if EVIDENCE_VARIABLE in os.environ:
+        _evidence_file(Path(os.environ[EVIDENCE_VARIABLE]))
     config.pluginmanager.register(ZygotePlugin(), "cudabatch-zygote")
+
+
+@functools.cache
+def _evidence_file(path: Path) -> EvidenceFile:
+    """Open the file, or return it as the zygote has: a fork shares the mapping."""
+    return EvidenceFile.open(path)
 
 
 def identity_of(item: pytest.Item, nodeid: str | None = None) -> dict[str, Any]:
@@ -123,7 +132,7 @@ class ZygotePlugin:
         payload = item.config.stash[PAYLOAD]
         slot = payload["slot"]
         assert isinstance(slot, int)
-        file = EvidenceFile.open(Path(str(payload["evidence"])))
+        file = _evidence_file(Path(str(payload["evidence"])))
         for injections in (item.config.stash[RUN].injections, payload.get("injections")):
             if injections is not None:
                 file.request(slot, parse_injections(str(injections)))

@@ -54,7 +54,8 @@ class Request:
 def run(request: Request, variables: Mapping[str, str | None], announcer: Announcer) -> NoReturn:
     """Run the items in this process, just forked, and leave. ``variables`` are restored first (None: unset).
 
-    ``announcer`` is a registered plugin of the items' config. A test that finds the process unfit for another one (``SPENT``) is the last of them.
+    ``announcer`` is a registered plugin of the items' config. A test that finds the process unfit for another
+    one (``SPENT``) is the last of them.
     Leaves through libc's exit and not through the interpreter's end, which would wait for threads that the
     test left behind: Python's and C's exit handlers and the destructors of libraries still run, so that a
     crash in them is seen.

@@ -36,12 +36,7 @@ __all__ = ["Environment", "RunningZygote"]
 _ONE_THREAD = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 """An import of numpy starts OpenBLAS's threads, and a process with threads cannot be forked safely."""
 
-_LIKE_THE_PYTEST_SCRIPT = (
-    "import runpy, sys\n"
-    "if sys.path[0] == '': del sys.path[0]\n"
-    "runpy.run_module('pytest', run_name='__main__', alter_sys=True)\n"
-)
-"""Starts pytest without the current directory on sys.path, where a checkout would shadow the package."""
+_START = Path(__file__).with_name("start.py")
 
 _ANSWER_LIMIT = 30.0
 """Seconds for an answer of a zygote that has started: a fork, or reaping what a test left behind."""
@@ -167,7 +162,8 @@ def _command(environment: Environment) -> list[str]:
     return [
         sys.executable,
         "-u",  # what a test printed is in its file when it crashes
-        *(("-m", "pytest") if environment.imports_directory else ("-c", _LIKE_THE_PYTEST_SCRIPT)),
+        str(_START),
+        str(environment.directory) if environment.imports_directory else "",
         *("-p", "pytest_cudabatch.cells.zygote"),
         *environment.arguments,
         "--capture=no",  # the child's descriptors 1 and 2 are files of the supervisor

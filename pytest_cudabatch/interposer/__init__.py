@@ -6,7 +6,7 @@ And injection: which of a process's calls the library delays, answers itself, or
 from __future__ import annotations
 
 from pytest_cudabatch.interposer.evidence import Evidence
-from pytest_cudabatch.interposer.evidence_file import EvidenceFile, environment
+from pytest_cudabatch.interposer.evidence_file import EVIDENCE_VARIABLE, EvidenceFile, environment
 from pytest_cudabatch.interposer.injections import (
     AppliedInjection,
     Effect,
@@ -30,6 +30,7 @@ from pytest_cudabatch.interposer.observations import (
 from pytest_cudabatch.interposer.processes import Image, Notes, ProcessEvidence, StartedProgram, read_notes
 
 __all__ = [
+    "EVIDENCE_VARIABLE",
     "AppliedInjection",
     "Binding",
     "Call",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import TypeVar
 
 from pytest_cudabatch.errors import EvidenceError
 from pytest_cudabatch.interposer.evidence import Evidence
@@ -53,6 +55,9 @@ from pytest_cudabatch.interposer.observations import (
 
 __all__ = ["decode"]
 
+_Row = TypeVar("_Row", bound=ctypes.Structure)
+_Table = TypeVar("_Table", EvidenceBinding, EvidenceLookup, EvidenceVersionQuery)
+
 _SYMBOL_LOOKUPS = ("dlsym", "dlvsym")
 
 _VIA = {EVIDENCE_VIA_PLT: "plt", EVIDENCE_VIA_RELOCATION: "relocation", EVIDENCE_UNSEEN: "unseen"}
@@ -70,13 +75,11 @@ def decode(slot: EvidenceSlot) -> Evidence:
         recorded=slot.attached != 0,
         lost=slot.lost,
         objects=tuple(objects.known.values()),
-        bindings=tuple(_binding(entry, objects) for entry in slot.tables.bindings if _published(entry)),
-        lookups=tuple(_lookup(entry, objects) for entry in slot.tables.lookups if _published(entry)),
+        bindings=tuple(_binding(entry, objects) for entry in _rows(slot.tables.bindings)),
+        lookups=tuple(_lookup(entry, objects) for entry in _rows(slot.tables.lookups)),
         calls=tuple(sorted(_calls(slot, objects), key=lambda call: call.sequence)),
         sites=_sites(slot, objects),
-        version_queries=tuple(
-            _version_query(entry, objects) for entry in slot.tables.version_queries if _published(entry)
-        ),
+        version_queries=tuple(_version_query(entry, objects) for entry in _rows(slot.tables.version_queries)),
         injections=_injections(slot),
         layers=tuple(sorted(objects[index].file for index in objects.layers)),
         capabilities=Capabilities(
@@ -98,13 +101,24 @@ def _published(
     return bool(row.entry.state == EVIDENCE_PUBLISHED)
 
 
+def _used(table: ctypes.Array[_Row]) -> Sequence[_Row]:
+    """Return the rows of ``table`` without the empty ones at its end, which are most of them, unread."""
+    size = len(bytes(table).rstrip(b"\0"))
+    return table[: -(-size // ctypes.sizeof(table._type_))]
+
+
+def _rows(table: ctypes.Array[_Table]) -> Iterator[_Table]:
+    """Yield the published rows of ``table``."""
+    return (row for row in _used(table) if _published(row))
+
+
 class _Objects:
     """The slot's table of objects, by index."""
 
     def __init__(self, slot: EvidenceSlot) -> None:
         self.known = {
             index: MappedObject(_text(row.path), _text(row.soname), row.base)
-            for index, row in enumerate(slot.tables.objects)
+            for index, row in enumerate(_used(slot.tables.objects))
             if _published(row)
         }
         self.layers = {index for index in _called(slot) if owner_of(self[index]) is Owner.SHIM}
@@ -122,12 +136,12 @@ class _Objects:
 
 def _called(slot: EvidenceSlot) -> Iterator[int]:
     """Indexes of the objects whose functions are called by others, or whose dlsym is bound by them."""
-    for site in slot.sites:
+    for site in _used(slot.sites):
         caller, callee = site.key >> 32 & 0xFFFF, site.key >> 16 & 0xFFFF
         if site.key and caller != callee:
             yield callee
-    for binding in slot.tables.bindings:
-        if _published(binding) and _function(binding.function) in _SYMBOL_LOOKUPS:
+    for binding in _rows(slot.tables.bindings):
+        if _function(binding.function) in _SYMBOL_LOOKUPS:
             yield binding.callee
 
 
@@ -206,7 +220,7 @@ def _injections(slot: EvidenceSlot) -> tuple[AppliedInjection, ...]:
 def _calls(slot: EvidenceSlot, objects: _Objects) -> Iterator[Call]:
     for journal in (slot.batch, slot.per_copy):
         for rows in (journal.first, journal.last):
-            for row in rows:
+            for row in _used(rows):
                 if row.outcome >> 32 in {CALL_IN_FLIGHT, CALL_RETURNED}:
                     yield _call(row, objects)
 
@@ -234,7 +248,7 @@ def _call(row: EvidenceCall, objects: _Objects) -> Call:
 
 def _sites(slot: EvidenceSlot, objects: _Objects) -> tuple[Site, ...]:
     sites = []
-    for row in slot.sites:
+    for row in _used(slot.sites):
         if not row.key:
             continue
         caller, callee = row.key >> 32 & 0xFFFF, row.key >> 16 & 0xFFFF

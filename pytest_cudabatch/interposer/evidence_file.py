@@ -34,7 +34,10 @@ from pytest_cudabatch.interposer.layout import (
 )
 from pytest_cudabatch.interposer.processes import ProcessEvidence, notes_path
 
-__all__ = ["EvidenceFile", "environment"]
+__all__ = ["EVIDENCE_VARIABLE", "EvidenceFile", "environment"]
+
+EVIDENCE_VARIABLE = "CUDABATCH_EVIDENCE"
+"""Tells a process the path of its evidence file."""
 
 _LIBRARY = "libcudabatch_interposer.so"
 _STATIC_TLS = "glibc.rtld.optional_static_tls"
@@ -286,7 +289,7 @@ def environment(path: Path, base: Mapping[str, str] = os.environ) -> dict[str, s
         raise InstallationError(f"LD_AUDIT separates paths by ':', so the library cannot lie at {library}")
     return {
         "LD_AUDIT": _with_library(base.get("LD_AUDIT", ""), library),
-        "CUDABATCH_EVIDENCE": str(path.absolute()),
+        EVIDENCE_VARIABLE: str(path.absolute()),
         "GLIBC_TUNABLES": _with_static_tls(base.get("GLIBC_TUNABLES", "")),
     }
 

@@ -99,7 +99,7 @@ def test_what_was_wrong_with_an_announcement_is_said(run, name, violation):
 
 
 def test_a_flood_of_announcements_is_a_violation_and_takes_limited_memory(run):
-    outcome, reports = run("floods_the_channel")
+    outcome, _ = run("floods_the_channel")
     assert outcome.violation is not None
     assert outcome.violation.startswith("not JSON: b'garbagegarbage")
     assert "PermissionError" in outcome.output

@@ -86,6 +86,8 @@ class Capabilities:
             return make_plan(
                 direction, mixture, count, seed, sizes=sizes, nbytes_limit=nbytes_limit, empty=empty
             )
+        if gaps is not None and not closest:
+            raise NotCapable("it copies pages of pools, and not such that lie side by side")
         if count == 0:
             raise NotCapable("it copies one page at least")
         page_bytes = None if sizes is None else sizes[seed % len(sizes)]

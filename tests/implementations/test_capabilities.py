@@ -43,6 +43,8 @@ def test_plans_that_cannot_be_taken_are_refused_with_the_reason() -> None:
     assert refusal(Direction.H2D, Mixture.MIXED) == "it copies pages of one size, not a mixture of sizes"
     assert refusal(Direction.H2D, Mixture.UNIFORM, empty=(1,)) == "it has no copies of no bytes"
     assert refusal(Direction.H2D, Mixture.UNIFORM, 0) == "it copies one page at least"
+    side_by_side = refusal(Direction.H2D, Mixture.UNIFORM, sizes=[64], gaps=[0])
+    assert side_by_side == "it copies pages of pools, and not such that lie side by side"
 
 
 def test_the_closest_plan_is_taken_where_it_will_do() -> None:

@@ -95,8 +95,8 @@ class BoundSglKernel:
     def _tokens(self, pages: PagePlan) -> tuple[Any, Any]:
         geometry = pages.geometry
         return (
-            self._torch.integers(geometry.tokens_of(geometry.device_pages)),
-            self._torch.integers(geometry.tokens_of(geometry.host_pages)),
+            self._torch.torch.from_numpy(geometry.tokens_of(geometry.device_pages)),
+            self._torch.torch.from_numpy(geometry.tokens_of(geometry.host_pages)),
         )
 
     def _pools(self, plan: BoundPlan, pages: PagePlan) -> tuple[list[list[Any]], list[Any]]:

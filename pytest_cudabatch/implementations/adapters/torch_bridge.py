@@ -84,8 +84,11 @@ class Torch:
         return self.torch.as_tensor(_CudaArray(buffer), device="cuda")
 
     def integers(self, values: NDArray[Any]) -> Any:
-        """Return an int64 tensor on the host with these values; addresses keep their 64 bits."""
-        return self.torch.from_numpy(values.astype("int64"))
+        """Return an int64 tensor over the memory of ``values``, 64-bit integers; they must outlive it."""
+        if len(values) == 0:
+            return self.torch.empty(0, dtype=self.torch.int64)
+        words = (ctypes.c_int64 * len(values)).from_address(values.ctypes.data)
+        return self.torch.frombuffer(words, dtype=self.torch.int64)
 
     def code_of(self, error: RuntimeError) -> int:
         """Return the cudaError_t that an operator's exception names, by number or text; else raise it."""

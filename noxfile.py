@@ -34,7 +34,7 @@ def lint(session: nox.Session) -> None:
     session.run("ruff", "format", "--check", ".")
 
 
-@nox.session
+@nox.session(python=["3.10", "3.13"])
 def types(session: nox.Session) -> None:
     """Strict types."""
     session.install("-e", ".[dev]")

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import time
@@ -43,6 +44,7 @@ class Task:
         """Return the command line that runs it and writes its report into ``out``."""
         return [
             *pytest,
+            *("-c", os.devnull, "--rootdir", str(out)),  # a checkout's own settings are for its own tests
             "--cuda-matrix",
             "--cuda-suite-only",
             f"--cuda-platform={platform}",

@@ -43,6 +43,7 @@ def cell(
 SPLIT = "test_two_runtimes.py::test_the_other_major_was_loaded_first[global]"
 REPORTED = "test_large.py::test_the_reported_batch[h2d]"
 LARGE = "test_large.py::test_counts_to_the_device[51828-mixed]"
+SAME = "test_fallback.py::test_the_fallback_does_the_same_as_the_batch"
 NULL = "test_streams.py::test_special_streams[null]"
 
 
@@ -55,6 +56,10 @@ NULL = "test_streams.py::test_special_streams[null]"
         cell("sgl-kernel", SPLIT, "crashed", "split-owner", given=8, taken=9),
         cell("sgl-kernel", SPLIT, "crashed", "wrong-abi", given=8, taken=9, platform="simulated"),
         cell("sgl-kernel", SPLIT, "skipped", pairing="cu12.9-d13.0"),
+        cell("sgl-kernel", f"{SAME}[null-801]", "failed", "legacy-stream"),
+        cell("sgl-kernel", f"{SAME}[non-blocking-801]", "passed"),
+        cell("vllm", f"{SAME}[null-801]", "passed"),
+        cell("vllm", f"{SAME}[non-blocking-36]", "failed", "no-driver-guard"),
         cell("vllm", NULL, "passed"),
         cell("vllm", REPORTED, "crashed", "driver-fault"),
         cell("vllm", REPORTED, "passed", platform="simulated"),

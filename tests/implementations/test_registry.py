@@ -77,6 +77,7 @@ def test_names_are_ours_and_those_of_entry_points(importable: Path) -> None:
         "specimen:no-capture-check",
         "specimen:straddles-registration",
         "specimen:overreads-attrs",
+        "specimen:current-device",
         "specimen:source-freed-early",
         "specimen:missing-order",
         "specimen:returns-before-done",

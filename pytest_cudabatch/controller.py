@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_cudabatch import devices
-from pytest_cudabatch.cells import ImportGuard, die_with_parent
+from pytest_cudabatch.cells import ImportGuard, Watchman
 from pytest_cudabatch.command_line import inherited_arguments
 from pytest_cudabatch.discovery import find_pairings
 from pytest_cudabatch.errors import UsageError
@@ -25,7 +25,7 @@ from pytest_cudabatch.in_process import InProcessRunner
 from pytest_cudabatch.ledger import Ledger
 from pytest_cudabatch.plugin import RUN
 from pytest_cudabatch.reports import HostFacts, Journal, write_report
-from pytest_cudabatch.run import TIERS, Run
+from pytest_cudabatch.run import RUN_ID_VARIABLE, TIERS, Run
 from pytest_cudabatch.runner import CellRunner
 from pytest_cudabatch.scheduling import BY_PAIRING, pairing_scheduler, without_group
 from pytest_cudabatch.settings import DEFAULT_TIMEOUT, Settings
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 __all__ = ["Controller", "Worker", "take_part"]
 
 WORKER_INPUT = "cudabatch"
-CONTROLLER = "cudabatch_controller"
 
 ISOLATION_NOTES = {
     "cell": "",
@@ -55,9 +54,6 @@ def take_part(config: pytest.Config) -> None:
     """
     worker_input: dict[str, Any] | None = getattr(config, "workerinput", None)
     if worker_input is not None:
-        if os.getppid() == worker_input[CONTROLLER]:
-            # xdist's own worker learns of a killed controller, but ends only when its test is done.
-            die_with_parent(os.getppid())
         run = Run.from_json(json.loads(worker_input[WORKER_INPUT]))
         part: Worker = Worker(config, run)
     else:
@@ -134,6 +130,7 @@ class Controller(Worker):
         self.ledger = Ledger()
         self.shortcomings: list[str] = []
         self.not_found: list[str] = []
+        self._watchman: Watchman | None = None
 
     @classmethod
     def for_session(cls, config: pytest.Config) -> Controller:
@@ -195,10 +192,22 @@ class Controller(Worker):
         )
 
     @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_setupnodes(self) -> None:
+        """Mark whatever the workers will be, and have it watched, before the first of them is started."""
+        os.environ[RUN_ID_VARIABLE] = self.run.id
+        self._watchman = Watchman(RUN_ID_VARIABLE, self.run.id)
+
+    def pytest_unconfigure(self) -> None:
+        """End the zygotes, and the watch over workers, which have ended."""
+        super().pytest_unconfigure()
+        if self._watchman is not None:
+            self._watchman.close()
+            os.environ.pop(RUN_ID_VARIABLE, None)
+
+    @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: WorkerController) -> None:
         """Hand the run to an xdist worker, so that all collect the same cells."""
         node.workerinput[WORKER_INPUT] = json.dumps(self.run.to_json())
-        node.workerinput[CONTROLLER] = os.getpid()
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self) -> None:

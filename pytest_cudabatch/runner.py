@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -31,6 +32,9 @@ __all__ = ["BUDGET_SPENT", "REFUSED_ATTRIBUTE", "SPOILED", "CellRunner"]
 SLOTS = 16
 """Slots of an evidence file. Cells take them in turn, so that a leftover process of one cell, killed late,
 cannot write into the evidence of the next."""
+
+NATIVE_STACKS_VARIABLE = "CUDABATCH_NATIVE_STACKS"
+"""Set to 0 in the user's environment, it keeps debuggers from being attached."""
 
 BUDGET_SPENT = "--cuda-budget was spent before this cell"
 
@@ -182,6 +186,7 @@ class CellRunner:
                 **self._devices(),
             },
             directory=self._config.invocation_params.dir,
+            native_stacks=_wants_native_stacks(),
         )
 
     def _project_environment(self) -> Environment:
@@ -199,6 +204,7 @@ class CellRunner:
             variables={"PYTEST_ADDOPTS": "", **self._devices()},
             directory=start,
             imports_directory=str(start) in sys.path or "" in sys.path,
+            native_stacks=_wants_native_stacks(),
         )
 
     def limit(self, item: pytest.Item, seconds: float | None) -> bool:
@@ -325,6 +331,10 @@ class CellRunner:
         self._hosts.clear()
         if self._directory is not None:
             self._directory.close()
+
+
+def _wants_native_stacks() -> bool:
+    return os.environ.get(NATIVE_STACKS_VARIABLE) != "0"
 
 
 def _end_session(session: pytest.Session, stop: Stop) -> None:

@@ -2,6 +2,7 @@
 
 from pytest_cudabatch.cells.batch import Batch, BatchCell
 from pytest_cudabatch.cells.cell import CellRefusedError
+from pytest_cudabatch.cells.clearing import Watchman
 from pytest_cudabatch.cells.directory import RunDirectory
 from pytest_cudabatch.cells.importing import ImportGuard
 from pytest_cudabatch.cells.launch import Environment
@@ -17,7 +18,6 @@ from pytest_cudabatch.cells.outcome import (
     Stop,
 )
 from pytest_cudabatch.cells.payload import PAYLOAD, SPENT
-from pytest_cudabatch.cells.processes import die_with_parent
 from pytest_cudabatch.cells.protocol import Json, Phase
 from pytest_cudabatch.cells.reports import complete_reports, failure_representation
 from pytest_cudabatch.cells.supervisor import Zygote
@@ -42,8 +42,8 @@ __all__ = [
     "RecordedWarning",
     "RunDirectory",
     "Stop",
+    "Watchman",
     "Zygote",
     "complete_reports",
-    "die_with_parent",
     "failure_representation",
 ]

@@ -9,10 +9,11 @@ import signal
 import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
-from pytest_cudabatch.cells.files import CellFiles, Channel, clip
+from pytest_cudabatch.cells.attaching import Debugger, fatal_signal
+from pytest_cudabatch.cells.files import CellFiles, Channel, Dump
 from pytest_cudabatch.cells.launch import RunningZygote
 from pytest_cudabatch.cells.outcome import End, Outcome
 from pytest_cudabatch.cells.protocol import STACKS_SIGNAL, Json, ProtocolError, fields
@@ -25,6 +26,12 @@ __all__ = ["CellRefusedError", "ChildProcess", "fork_child", "reap", "run_cell",
 
 STACKS_LIMIT = 0.3
 """Seconds for faulthandler to write the stacks of a child that hangs. Measured: some milliseconds."""
+
+_QUIET = 0.05
+"""Seconds without another line after which faulthandler has written all it has to say."""
+
+_AGAIN = 0.2
+"""Seconds after which a fatal signal is sent again: the first may come before the child waits for it."""
 
 KILL_LIMIT = 10.0
 """Seconds for a killed child to be gone. Longer means that the kernel cannot end it."""
@@ -52,6 +59,11 @@ class ChildProcess:
     process: int
     """Its pidfd: readable when it has ended, whoever still holds its files."""
     channel: Channel
+    dump: Dump
+    debugger: Debugger | None
+    """What takes its native stacks, for which it waits in a fatal signal; None: it does not wait."""
+    native: list[str] = field(default_factory=list)
+    """The native stacks, once they have been taken."""
 
 
 def run_cell(zygote: RunningZygote, nodeid: str, deadline: float, payload: Mapping[str, Json]) -> Outcome:
@@ -63,10 +75,13 @@ def run_cell(zygote: RunningZygote, nodeid: str, deadline: float, payload: Mappi
     started, clock = time.time(), time.monotonic()
     with ExitStack() as resources:
         files = resources.enter_context(CellFiles())
-        child = fork_child(zygote, "run", {"nodeid": nodeid, "payload": payload}, files, resources)
+        child = fork_child(
+            zygote, "run", {"nodeid": nodeid, "payload": payload}, files, resources, zygote.debugger()
+        )
         transcript = Transcript(nodeid)
         timed_out = watch(child, transcript, lambda: clock + deadline)
         seconds = time.monotonic() - clock
+        zygote.count_stacks(len(child.native))
         status, survivors = reap(zygote, child, transcript)
         end, number, exit_code = _end(timed_out, os.waitstatus_to_exitcode(status), transcript)
         return Outcome(
@@ -81,7 +96,8 @@ def run_cell(zygote: RunningZygote, nodeid: str, deadline: float, payload: Mappi
             stop=transcript.stop,
             expected_failure=transcript.expected_failure,
             captured=files.captured(transcript.marks),
-            stacks=without_runner(clip(files.stacks)),
+            stacks=without_runner(files.dump.text),
+            native_stacks="\n".join(child.native),
             started=started,
             seconds=seconds,
             survivors=survivors,
@@ -99,13 +115,18 @@ def _end(timed_out: bool, status: int, transcript: Transcript) -> tuple[End, int
 
 
 def fork_child(
-    zygote: RunningZygote, kind: str, body: Mapping[str, Json], files: CellFiles, resources: ExitStack
+    zygote: RunningZygote,
+    kind: str,
+    body: Mapping[str, Json],
+    files: CellFiles,
+    resources: ExitStack,
+    debugger: Debugger | None = None,
 ) -> ChildProcess:
     """Ask for a child. Raises CellRefusedError where the zygote would not fork."""
     answer = zygote.ask(
         kind,
-        body,
-        (files.channel.descriptor, files.stdout, files.stderr, files.stacks),
+        {**body, "waits": debugger is not None},
+        (files.channel.descriptor, files.stdout, files.stderr, files.dump.descriptor),
         {"forked": 1, "refused": 0},
     )
     if answer.kind == "refused":
@@ -114,7 +135,7 @@ def fork_child(
     (process,) = answer.descriptors
     resources.callback(os.close, process)
     (pid,) = fields(answer.body, pid=int)
-    return ChildProcess(pid, process, files.channel)
+    return ChildProcess(pid, process, files.channel, files.dump, debugger)
 
 
 def watch(child: ChildProcess, transcript: Listener, limit: Callable[[], float]) -> bool:
@@ -129,6 +150,7 @@ def watch(child: ChildProcess, transcript: Listener, limit: Callable[[], float])
         transcript.feed(child.channel.take())
     # The signal may wake the test; what it does from here on is not in time.
     transcript.close()
+    _attach(child)
     _send(child, STACKS_SIGNAL)
     if not _ends_before(time.monotonic() + STACKS_LIMIT, child):
         _kill(child)
@@ -140,10 +162,39 @@ def watch(child: ChildProcess, transcript: Listener, limit: Callable[[], float])
 def _ends_before(limit: float, child: ChildProcess) -> bool:
     poll = select.poll()
     poll.register(child.process, select.POLLIN)
+    poll.register(child.dump.source, select.POLLIN)
     while (left := limit - time.monotonic()) > 0:
-        if poll.poll(left * 1000):
+        ready = dict(poll.poll(left * 1000))
+        if child.dump.source in ready:
+            child.dump.take()
+        if child.process in ready:
+            return True
+        if (number := fatal_signal(child.dump.text)) is not None and child.debugger is not None:
+            _end_by(number, child)
             return True
     return False
+
+
+def _end_by(number: signal.Signals, child: ChildProcess) -> None:
+    """Take the native stacks of a child that waits in the handler of ``number``, and let that end it."""
+    poll = select.poll()
+    poll.register(child.dump.source, select.POLLIN)
+    while poll.poll(_QUIET * 1000):
+        child.dump.take()
+    _attach(child)
+    limit = time.monotonic() + KILL_LIMIT
+    ended = select.poll()
+    ended.register(child.process, select.POLLIN)
+    while not ended.poll(0):
+        if time.monotonic() > limit:
+            _kill(child)
+        _send(child, number)
+        ended.poll(_AGAIN * 1000)
+
+
+def _attach(child: ChildProcess) -> None:
+    if child.debugger is not None and not child.native:
+        child.native.append(child.debugger.stacks(child.pid))
 
 
 def _kill(child: ChildProcess) -> None:

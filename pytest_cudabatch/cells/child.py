@@ -16,6 +16,7 @@ from typing import Any, Literal, NoReturn
 
 import pytest
 
+from pytest_cudabatch.cells.attaching import wait_in_fatal_signals
 from pytest_cudabatch.cells.interruption import report_interruption
 from pytest_cudabatch.cells.payload import PAYLOAD, SPENT
 from pytest_cudabatch.cells.protocol import STACKS_SIGNAL, Json, encode_line
@@ -45,6 +46,8 @@ class Request:
     """What to run, and the descriptors of the announcements, the output and the stacks."""
 
     cells: tuple[Cell, ...]
+    waits: bool
+    """Whether a supervisor with a debugger watches: the process then waits for it in fatal signals."""
     channel: int
     stdout: int
     stderr: int
@@ -103,6 +106,8 @@ def _take_place(request: Request, variables: Mapping[str, str | None]) -> None:
     os.dup2(request.stdout, 1)
     os.dup2(request.stderr, 2)
     _write_through()
+    if request.waits:
+        wait_in_fatal_signals(request.stacks)
     faulthandler.enable(request.stacks, all_threads=True)
     faulthandler.register(STACKS_SIGNAL, request.stacks, all_threads=True)
 

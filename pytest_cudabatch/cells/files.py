@@ -16,7 +16,7 @@ from types import TracebackType
 from pytest_cudabatch.cells.outcome import CapturedText
 from pytest_cudabatch.cells.transcript import Mark
 
-__all__ = ["CHANNEL_LIMIT", "KEPT", "CellFiles", "Channel", "clip", "unlinked_file"]
+__all__ = ["CHANNEL_LIMIT", "KEPT", "CellFiles", "Channel", "Dump", "clip", "unlinked_file"]
 
 CHANNEL_LIMIT = 64 << 20
 """Bytes of all announcements of a process. A report with a long traceback is some 100 KB."""
@@ -34,13 +34,6 @@ def unlinked_file(resources: ExitStack) -> int:
     return resources.enter_context(tempfile.TemporaryFile("ab+", buffering=0)).fileno()
 
 
-def _memory_file(name: str, resources: ExitStack) -> int:
-    """Open a new file in memory, for what is little. ``resources`` closes it."""
-    descriptor = os.memfd_create(name, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-    resources.callback(os.close, descriptor)
-    return descriptor
-
-
 class Channel:
     """A child's announcements: a file in memory that cannot grow, which the child fills from its start on.
 
@@ -48,7 +41,8 @@ class Channel:
     """
 
     def __init__(self, resources: ExitStack) -> None:
-        self.descriptor = _memory_file("cudabatch-channel", resources)
+        self.descriptor = os.memfd_create("cudabatch-channel", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+        resources.callback(os.close, self.descriptor)
         os.truncate(self.descriptor, CHANNEL_LIMIT)
         seals = fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL
         fcntl.fcntl(self.descriptor, fcntl.F_ADD_SEALS, seals)
@@ -77,6 +71,31 @@ def _read(descriptor: int, start: int, stop: int) -> str:
     return os.pread(descriptor, max(0, stop - start), start).decode(errors="replace")
 
 
+class Dump:
+    """What faulthandler of a child writes, by a pipe, so that its supervisor is woken by a crash."""
+
+    def __init__(self, resources: ExitStack) -> None:
+        self.source, self.descriptor = os.pipe()
+        resources.callback(os.close, self.source)
+        resources.callback(os.close, self.descriptor)
+        os.set_blocking(self.source, False)
+        self._taken = bytearray()
+
+    @property
+    def text(self) -> str:
+        """What has been taken so far."""
+        return self._taken.decode(errors="replace")
+
+    def take(self) -> None:
+        """Take what is there; of an endless text, its beginning."""
+        while True:
+            try:
+                chunk = os.read(self.source, KEPT)
+            except BlockingIOError:
+                return
+            self._taken += chunk[: max(0, 2 * KEPT - len(self._taken))]
+
+
 class CellFiles:
     """Announcements, standard output and error, and faulthandler's stacks of a child; a context manager."""
 
@@ -85,7 +104,7 @@ class CellFiles:
             self.channel = Channel(resources)
             self.stdout = unlinked_file(resources)
             self.stderr = unlinked_file(resources)
-            self.stacks = _memory_file("cudabatch-stacks", resources)
+            self.dump = Dump(resources)
             self._resources = resources.pop_all()
 
     def captured(

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pytest_cudabatch.cells import processes
+from pytest_cudabatch.cells.attaching import MOST, Debugger, find_debugger
+from pytest_cudabatch.cells.clearing import kill_all_with
 from pytest_cudabatch.cells.files import clip, unlinked_file
 from pytest_cudabatch.cells.outcome import CollectedItem, CollectedMarker, CollectionError
 from pytest_cudabatch.cells.protocol import (
@@ -51,6 +52,7 @@ class Environment:
 
     ``arguments`` are pytest's, ``variables`` are added to the caller's environment. ``directory`` is where
     it starts; its modules can be imported, as under ``python -m pytest``, only if ``imports_directory``.
+    With ``native_stacks`` a debugger that is installed attaches to the first tests that crash or hang.
     """
 
     name: str
@@ -58,6 +60,7 @@ class Environment:
     variables: Mapping[str, str]
     directory: Path
     imports_directory: bool = False
+    native_stacks: bool = False
 
 
 class RunningZygote:
@@ -66,6 +69,8 @@ class RunningZygote:
     def __init__(self, environment: Environment, start_limit: float) -> None:
         self._environment = environment
         self._id = uuid.uuid4().hex
+        self._debugger = find_debugger() if environment.native_stacks else None
+        self._attached = 0
         with ExitStack() as resources:
             self._log = unlinked_file(resources)
             self._conversation = self._launch(resources)
@@ -77,6 +82,14 @@ class RunningZygote:
     ) -> Packet:
         """Send a request and return its answer. Raises CellError, with the zygote's log, where none comes."""
         return self._exchange(kind, body, descriptors, answers, f"gave no answer to {kind!r}")
+
+    def debugger(self) -> Debugger | None:
+        """Return what takes native stacks; None where nothing is installed, or enough have been taken."""
+        return self._debugger if self._attached < MOST else None
+
+    def count_stacks(self, taken: int) -> None:
+        """Remember that so many native stacks have been taken."""
+        self._attached += taken
 
     def close(self) -> None:
         """End the zygote and everything below it."""
@@ -107,7 +120,7 @@ class RunningZygote:
             self._process.wait(_END_LIMIT)
         if self._process.returncode != 0:
             # It could not clear up. Its child has died with it, but whatever that one started has not.
-            processes.kill_all_with(ZYGOTE_ID, self._id)
+            kill_all_with(ZYGOTE_ID, self._id)
 
     def _greet(self, limit: float) -> tuple[dict[str, CollectedItem], tuple[CollectionError, ...]]:
         given = os.environ | dict(self._environment.variables)

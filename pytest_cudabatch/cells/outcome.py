@@ -123,9 +123,9 @@ class Outcome:
     was wrong with its announcements, if anything. ``reports`` are the data of pytest_report_to_serializable,
     in order. ``stop`` is set where the test called pytest.exit; its reports have that as a failure.
     ``expected_failure`` is the reason of the xfail marker under which a crash counts as expected.
-    ``stacks`` is what faulthandler wrote at a crash or a hang. ``seconds`` run from the request to the end
-    of the process, ``started`` is seconds since the epoch. ``survivors`` counts the processes that the test
-    left behind and that had to be killed.
+    ``stacks`` is what faulthandler wrote at a crash or a hang, ``native_stacks`` what a debugger did.
+    ``seconds`` run from the request to the end of the process, ``started`` is seconds since the epoch.
+    ``survivors`` counts the processes that the test left behind and that had to be killed.
     """
 
     nodeid: str
@@ -144,6 +144,7 @@ class Outcome:
     survivors: int
     pid: int
     stop: Stop | None = None
+    native_stacks: str = ""
 
     @property
     def finished(self) -> bool:

@@ -15,7 +15,6 @@ __all__ = [
     "adopt_orphans",
     "children",
     "die_with_parent",
-    "kill_all_with",
     "kill_children_except",
     "other_threads",
     "outlive_parent",
@@ -117,49 +116,6 @@ def kill_children_except(spared: frozenset[int]) -> int:
         for child in found:
             killed += _end(child, limit)
     return killed
-
-
-def kill_all_with(variable: str, value: str) -> int:
-    """Kill every process that was started with this in its environment; return how many there were.
-
-    A process that it forked meanwhile is found too: the search goes on until there is none.
-    """
-    entry, killed = f"{variable}={value}".encode(), 0
-    limit = time.monotonic() + KILL_LIMIT
-    while (found := [process for process in _processes() if _carries(process, entry)]) and (
-        time.monotonic() < limit
-    ):
-        killed += sum(_kill_if(process, entry) for process in found)
-    return killed
-
-
-def _processes() -> Iterator[int]:
-    return (int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit())
-
-
-def _carries(process: int, entry: bytes) -> bool:
-    try:
-        return entry in Path(f"/proc/{process}/environ").read_bytes().split(b"\0")
-    except OSError:  # it has ended, or belongs to somebody else
-        return False
-
-
-def _kill_if(process: int, entry: bytes) -> bool:
-    """Kill a process, unless its number has been given to another one since it was found."""
-    try:
-        watched = os.pidfd_open(process)
-    except ProcessLookupError:
-        return False
-    try:
-        if not _carries(process, entry):
-            return False
-        signal.pidfd_send_signal(watched, signal.SIGKILL)
-        select.select([watched], [], [], KILL_LIMIT)
-    except ProcessLookupError:
-        return False
-    finally:
-        os.close(watched)
-    return True
 
 
 def _end(child: int, limit: float) -> bool:

@@ -100,7 +100,13 @@ class _Completion:
         kept = [report for report in self._reports if report is not self._sent.get(phase)]
         before = [] if "setup" in self._sent or phase == "setup" else [self._report("setup")]
         after = [] if phase == "teardown" else [self._report("teardown")]
+        for report in (failure, *after):  # the terminal shows the failure's, JUnit those of teardown
+            report.sections += self._stacks()
         return [*before, *kept, failure, *after]
+
+    def _stacks(self) -> list[tuple[str, str]]:
+        texts = {"faulthandler": self._outcome.stacks, "native stacks": self._outcome.native_stacks}
+        return [(f"Captured stderr ({name})", text) for name, text in texts.items() if text]
 
     def _failing_phase(self) -> _When:
         """Return the phase to blame: the last one that began, or its successor where its report has come.
@@ -126,8 +132,6 @@ class _Completion:
         else:
             failure.outcome = "skipped"
             failure.wasxfail = self._outcome.expected_failure
-        if self._outcome.stacks:
-            failure.sections.append(("Captured stderr (faulthandler)", self._outcome.stacks))
         return failure
 
     def _report(self, when: _When, longrepr: Any = None) -> pytest.TestReport:

@@ -75,6 +75,7 @@ class Service:
                 os.close(descriptor)
 
     def _run(self, request: Packet) -> None:
+        (waits,) = fields({"waits": request.body.pop("waits", None)}, waits=bool)
         asked = [request.body] if request.kind == "run" else fields(request.body, cells=list)[0]
         cells = [fields(cell, nodeid=str, payload=dict) for cell in asked]
         missing = [nodeid for nodeid, _ in cells if nodeid not in self._items]
@@ -85,7 +86,7 @@ class Service:
             self._refuse(f"there is no item {' or '.join(missing)}")
         else:
             items = tuple(child.Cell(self._items[nodeid], payload) for nodeid, payload in cells)
-            self._fork(child.Request(items, *request.descriptors))
+            self._fork(child.Request(items, waits, *request.descriptors))
 
     def _refuse(self, reason: str) -> None:
         send(self._conversation, "refused", {"reason": reason})

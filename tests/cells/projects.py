@@ -26,13 +26,18 @@ def write_project(directory: Path, files: Mapping[str, str]) -> Path:
 
 
 def zygote_of(
-    directory: Path, *arguments: str, variables: Mapping[str, str] | None = None, start_limit: float = PLENTY
+    directory: Path,
+    *arguments: str,
+    variables: Mapping[str, str] | None = None,
+    start_limit: float = PLENTY,
+    native_stacks: bool = False,
 ) -> Zygote:
     environment = Environment(
         name="under test",
         arguments=("-p", "no:cacheprovider", *arguments),
         variables={**HERMETIC, **(variables or {})},
         directory=directory,
+        native_stacks=native_stacks,
     )
     return Zygote(environment, start_limit=start_limit)
 

@@ -87,7 +87,10 @@ def write_torture(directory: Path, rows: tuple[Row, ...]) -> None:
 
 
 def run_in(pytester: pytest.Pytester, *options: str) -> Run:
-    result = pytester.runpytest_subprocess(*OPTIONS, *options)
+    # Those of test_attaching.py do; here it would cost a second for each row.
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CUDABATCH_NATIVE_STACKS", "0")
+        result = pytester.runpytest_subprocess(*OPTIONS, *options)
     report = json.loads((pytester.path / "report.json").read_text())
     cases: dict[str, list[ElementTree.Element]] = {}
     for case in ElementTree.parse(pytester.path / "junit.xml").iter("testcase"):

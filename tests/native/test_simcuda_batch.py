@@ -213,3 +213,14 @@ def test_source_overwritten_after_the_call(order: int, arrives: str) -> None:
 
 def test_4096_descriptors_cost_well_under_a_millisecond() -> None:
     assert value_of("batch_seconds", driver="13.0", runtime="13.0", count=4096) < 1e-3
+
+
+@pytest.mark.parametrize("version", ["13000", "13020"])
+def test_one_copy_with_attributes(version: str) -> None:
+    """It came with 13.2: an older driver lacks it, and the runtime says so (36)."""
+    setting = {"CUDABATCH_SIM_DRIVER": version, "CUDABATCH_SIM_RUNTIME_13": "13020"}
+    found = value_of("one_copy_with_attributes", driver="13.0", runtime="13.0", environment=setting)
+    if version == "13000":
+        assert found == {"valid": [36, None], "orders": [36] * 4, "streams": [36] * 3, "no bytes": 36}
+    else:
+        assert found == {"valid": [0, True], "orders": [1, 0, 0, 1], "streams": [1, 1, 0], "no bytes": 1}

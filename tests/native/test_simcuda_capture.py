@@ -136,3 +136,16 @@ def test_each_capture_has_a_number(driver: str, runtime: str) -> None:
 
 def test_a_capture_does_not_wait_for_what_is_outside() -> None:
     assert value_of("waits_from_outside", **ON_13) == [905, INVALIDATED]
+
+
+@pytest.mark.parametrize(
+    ("version", "switch", "expected"),
+    [
+        ("13040", "1", {"code": UNSUPPORTED, "nodes": 0, "codes": [0, 0], "arrived": 0}),
+        ("13050", "0", {"code": UNSUPPORTED, "nodes": 0, "codes": [0, 0], "arrived": 0}),
+        ("13050", "1", {"code": 0, "nodes": 1, "codes": [0, 0], "arrived": 9}),
+    ],
+)
+def test_a_driver_may_be_told_to_capture_batches(version: str, switch: str, expected: dict[str, Any]) -> None:
+    environment = {"CUDABATCH_SIM_DRIVER": version, "CUDABATCH_SIM_CAPTURED_BATCHES": switch}
+    assert value_of("batch_in_a_graph", environment=environment, nine=False, **ON_13) == expected

@@ -35,7 +35,9 @@ def build(sanitizers: str, source: Path, directory: Path, *more: str) -> Path | 
 
 def driver_sources() -> list[str]:
     found = sorted(SOURCES.glob("driver/*.c")) + sorted(SOURCES.glob("engine/*.c"))
-    shared = [SOURCES / name for name in ("note.c", "version_setting.c", "error_table.c")]
+    shared = [
+        SOURCES / name for name in ("note.c", "version_setting.c", "error_table.c", "exports/unsupported.c")
+    ]
     return [str(path) for path in found + shared]
 
 

@@ -144,3 +144,23 @@ def batch_seconds(process: Process, count: int) -> float:
         assert process.runtime.cudaStreamSynchronize(batch.stream) == 0
         times.append(time.perf_counter() - start)
     return min(times)
+
+
+@scenario
+def one_copy_with_attributes(process: Process) -> dict[str, Any]:
+    """cudaMemcpyWithAttributesAsync of 13.2: codes by stream and attributes, and whether the bytes came."""
+    batch = Batch.build(process)
+    runtime = process.runtime
+
+    def copy(order: int = STREAM, stream: int = batch.stream, size: int = 64) -> int:
+        words = (ctypes.c_int * 6)(order, 0, 0, 0, 0, 0)
+        to, source = batch.destinations[0], batch.sources[0]
+        return runtime.cudaMemcpyWithAttributesAsync(to, source, size, ctypes.addressof(words), stream)
+
+    valid = copy()
+    return {
+        "valid": [valid, batch.bytes_arrived() if valid == 0 else None],
+        "orders": [copy(order) for order in (0, 2, 3, 4)],
+        "streams": [copy(stream=stream) for stream in (0, 1, 2)],
+        "no bytes": copy(size=0),
+    }

@@ -268,3 +268,24 @@ def waits_from_outside(process: Process) -> list[Any]:
     assert runtime.cudaEventRecord(event, 1) == 0
     assert runtime.cudaStreamBeginCapture(stream, GLOBAL) == 0
     return [runtime.cudaStreamWaitEvent(stream, event, 0), end(process, stream)[0]]
+
+
+@scenario
+def batch_in_a_graph(process: Process, nine: bool) -> dict[str, Any]:
+    """A driver that takes batches under capture, if there is one: the graph copies what sources hold then."""
+    batch = Batch.build(process)
+    runtime, stream = process.runtime, batch.stream
+    target = runtime.out("cudaMallocHost", 64)
+    ctypes.memset(target, 0, 64)
+    batch.destinations = [target]
+    batch.attributes[0].order = 2  # during the call, which is none of the graph's
+    assert runtime.cudaStreamBeginCapture(stream, GLOBAL) == 0
+    code, _ = batch.submit(runtime.cudaMemcpyBatchAsync, nine=nine)
+    graph = runtime_graph(process, stream)
+    nodes = node_count(process, graph)
+    ctypes.memset(batch.sources[0], 9, 64)
+    codes = [
+        runtime.cudaGraphLaunch(instantiated(process, graph), stream),
+        runtime.cudaStreamSynchronize(stream),
+    ]
+    return {"code": code, "nodes": nodes, "codes": codes, "arrived": ctypes.string_at(target, 1)[0]}

@@ -7,6 +7,7 @@ import batch_3d
 import capture
 import contexts
 import devices
+import faults
 import frameworks
 import memory
 import processes
@@ -22,6 +23,7 @@ __all__ = [
     "capture",
     "contexts",
     "devices",
+    "faults",
     "frameworks",
     "memory",
     "processes",

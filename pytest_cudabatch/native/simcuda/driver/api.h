@@ -105,6 +105,11 @@ WITH_TWIN(cuMemcpyBatchAsync_v2, cuMemcpyBatchAsync_v2_ptsz, const cuda_address 
           const size_t *first_copies, size_t attribute_count, void *stream)
 #endif
 
+#if SIM_DRIVER_OWN >= FIRST_VERSION_WITHOUT_FAIL_INDEX
+WITH_TWIN(cuMemcpyWithAttributesAsync, cuMemcpyWithAttributesAsync_ptsz, cuda_address destination, cuda_address source,
+          size_t size, const struct copy_attributes *attributes, void *stream)
+#endif
+
 /* driver/batch_3d_entries.c: the same */
 #if SIM_DRIVER_OWN >= FIRST_VERSION_WITH_BATCH
 WITH_TWIN(cuMemcpy3DBatchAsync, cuMemcpy3DBatchAsync_ptsz, size_t count, const struct copy_3d *operations,

@@ -86,4 +86,20 @@ int cuMemcpyBatchAsync_v2_ptsz(const cuda_address *destinations, const cuda_addr
     const struct batch batch = {destinations, sources, sizes, count, attributes, first_copies, attribute_count};
     return batch_without_fail_index(&batch, stream);
 }
+
+/* Since 13.2, one copy with attributes. Header: they mean what they mean in a batch; assumed: so do all rules. */
+int cuMemcpyWithAttributesAsync(cuda_address destination, cuda_address source, size_t size,
+                                const struct copy_attributes *attributes, void *stream)
+{
+    const size_t first = 0;
+    const struct batch batch = {&destination, &source, &size, 1, attributes, &first, 1};
+    return batch_without_fail_index(&batch, stream);
+}
+
+int cuMemcpyWithAttributesAsync_ptsz(cuda_address destination, cuda_address source, size_t size,
+                                     const struct copy_attributes *attributes, void *stream)
+{
+    return cuMemcpyWithAttributesAsync(destination, source, size, attributes,
+                                       stream == STREAM_NULL ? STREAM_PER_THREAD : stream);
+}
 #endif

@@ -1,6 +1,8 @@
 /* cuInit and the version query. Both work before anything else; cuInit may be called again. */
 #include <pthread.h>
 
+#include "../engine/capture.h"
+#include "../engine/faults.h"
 #include "../engine/streams.h"
 #include "../version_setting.h"
 #include "api.h"
@@ -36,6 +38,7 @@ static void start(void)
     int code = driver_version() == 0 ? CUDA_INVALID_VALUE : engine_start();
     if (code == CUDA_OK)
         code = streams_start();
+    capture_start(driver_version());
     __atomic_store_n(&start_code, code, __ATOMIC_RELEASE);
 }
 
@@ -54,7 +57,7 @@ int driver_ready(void)
 {
     if (__atomic_load_n(&start_code, __ATOMIC_ACQUIRE) != CUDA_OK || engine_is_forked())
         return CUDA_NOT_INITIALIZED;
-    return CUDA_OK;
+    return fault_lost_context();
 }
 
 int cuDriverGetVersion(int *answer)

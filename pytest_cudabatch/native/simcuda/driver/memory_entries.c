@@ -2,6 +2,7 @@
 #include "../engine/memory.h"
 
 #include "../engine/devices.h"
+#include "../engine/faults.h"
 #include "../engine/schedule.h"
 #include "api.h"
 #include "state.h"
@@ -9,6 +10,10 @@
 int cuMemAlloc_v2(cuda_address *address, size_t size)
 {
     int code = address == NULL ? CUDA_INVALID_VALUE : unsafe_ready();
+    if (code != CUDA_OK)
+        return code;
+    struct fault fault;
+    code = fault_on_call(FAULT_ALLOCATE, NULL, &fault);
     if (code != CUDA_OK)
         return code;
     engine_lock();
@@ -43,6 +48,10 @@ int cuMemHostAlloc(void **address, size_t size, unsigned flags)
 {
     cuda_address allocated;
     int code = address == NULL || flags > HOST_ALLOC_FLAGS_ALL ? CUDA_INVALID_VALUE : unsafe_ready();
+    if (code != CUDA_OK)
+        return code;
+    struct fault fault;
+    code = fault_on_call(FAULT_ALLOCATE, NULL, &fault);
     if (code != CUDA_OK)
         return code;
     engine_lock();

@@ -71,6 +71,7 @@ const struct named_function named_functions[] = {
     TWINS(cuMemcpy3DBatchAsync, FIRST_VERSION_WITH_BATCH, cuMemcpy3DBatchAsync, cuMemcpy3DBatchAsync_ptsz),
 #endif
 #if SIM_DRIVER_OWN >= FIRST_VERSION_WITHOUT_FAIL_INDEX
+    TWINS(cuMemcpyWithAttributesAsync, 13020, cuMemcpyWithAttributesAsync, cuMemcpyWithAttributesAsync_ptsz),
     TWINS(cuMemcpyBatchAsync, FIRST_VERSION_WITHOUT_FAIL_INDEX, cuMemcpyBatchAsync_v2, cuMemcpyBatchAsync_v2_ptsz),
     TWINS(cuMemcpy3DBatchAsync, FIRST_VERSION_WITHOUT_FAIL_INDEX, cuMemcpy3DBatchAsync_v2,
           cuMemcpy3DBatchAsync_v2_ptsz),

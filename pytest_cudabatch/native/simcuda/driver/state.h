@@ -9,7 +9,10 @@
 /* The version this driver reports; 0 where the environment asks for one that it cannot be. */
 int driver_version(void);
 
-/* CUDA_OK after cuInit; CUDA_NOT_INITIALIZED before it, and in a child forked after it, as on a real driver. */
+/*
+ * CUDA_OK after cuInit; CUDA_NOT_INITIALIZED before it, and in a child forked after it, as on a real driver; and
+ * the code of a context that was lost.
+ */
 int driver_ready(void);
 
 /* driver_ready, and the calling thread has a live current context. */

@@ -67,6 +67,11 @@ static uint64_t mix(uint64_t value)
     return value ^ value >> 31;
 }
 
+uint64_t adversary_draw(uint64_t with, uint64_t number)
+{
+    return mix(mix(with) ^ number);
+}
+
 static uint64_t draw(enum choice choice, uint64_t number)
 {
     return mix(mix(mix(seed) ^ (uint64_t)choice) ^ number);

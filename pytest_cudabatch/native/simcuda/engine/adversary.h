@@ -44,4 +44,7 @@ void adversary_shuffle(struct copy *copies, size_t count, uint64_t ticket);
 /* Is the source of a batch read in the call, where its order (ANY) leaves that open? A new choice each time. */
 bool adversary_reads_early(void);
 
+/* A number that hangs on both: chance that can be repeated, whatever the schedule is. */
+uint64_t adversary_draw(uint64_t seed, uint64_t number);
+
 #endif

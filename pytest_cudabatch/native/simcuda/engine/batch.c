@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "adversary.h"
+#include "capture.h"
 #include "devices.h"
 
 static bool hint_is_valid(const struct memory_location *hint)
@@ -136,13 +137,13 @@ static int read_during_call(const struct batch *batch, struct work *work)
 /* Queues what is in the work; without the memory for that the work is gone. */
 static int submit(struct stream *stream, const struct batch *batch, struct work *work)
 {
-    int code = read_during_call(batch, work);
+    int code = stream->capture != NULL ? CUDA_OK : read_during_call(batch, work); /* captured: read when it runs */
     if (code != CUDA_OK || work->batch.count == 0) {
         work_free(work);
         return code;
     }
     engine_lock();
-    code = schedule_submit(stream, work);
+    code = capture_or_submit(stream, work);
     engine_unlock();
     return code;
 }
@@ -152,7 +153,7 @@ bool copy_is_barred_by_capture(const struct stream *stream)
     engine_lock();
     bool capturing = stream->capture != NULL;
     engine_unlock();
-    return capturing;
+    return capturing && !capture_takes_batches();
 }
 
 int copy_batch(struct stream *stream, const struct batch *batch, size_t *failed)
@@ -170,8 +171,15 @@ int copy_batch(struct stream *stream, const struct batch *batch, size_t *failed)
     engine_lock();
     int code = translate(batch, work, failed);
     engine_unlock();
-    if (code == CUDA_OK && (code = fault_on_batch(batch)) != CUDA_OK)
-        work->batch.count = 0;
+    struct fault fault = {0, false};
+    if (code == CUDA_OK)
+        code = fault_on_call(FAULT_BATCH, batch, &fault);
+    if (code == CUDA_OK)
+        code = fault_before_work(stream, &fault);
+    if (code != CUDA_OK && *failed == SIZE_MAX)
+        work->batch.count = 0; /* refused as a whole */
     int submitted = submit(stream, batch, work); /* what comes before a copy at fault is done (measured) */
+    if (code == CUDA_OK && submitted == CUDA_OK)
+        submitted = fault_after_work(stream, &fault, memory_view(batch->destinations[0]));
     return code != CUDA_OK ? code : submitted;
 }

@@ -2,6 +2,7 @@
 #include "capture.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 struct capture {
     struct capture *next;
@@ -21,6 +22,21 @@ static uint64_t last_id;
 /* Of the calling thread: its number, given when it begins its first capture, and its mode. */
 static _Thread_local uint64_t this_thread;
 static _Thread_local int this_mode = CAPTURE_GLOBAL;
+
+/* Written once, by capture_start. */
+static bool takes_batches;
+
+void capture_start(int driver_version)
+{
+    const int first_with_batch_nodes = 13050;
+    const char *text = getenv("CUDABATCH_SIM_CAPTURED_BATCHES");
+    takes_batches = driver_version >= first_with_batch_nodes && text != NULL && strcmp(text, "1") == 0;
+}
+
+bool capture_takes_batches(void)
+{
+    return takes_batches;
+}
 
 static bool mode_is_valid(int mode)
 {

@@ -3,7 +3,7 @@
  * Returned ints are cuda_codes. Everything needs the engine's lock, except capture_exchange_mode.
  *
  * Copies, fills and host functions are captured. A batch is not: the driver answers
- * CUDA_CAPTURE_UNSUPPORTED and the capture goes on (measured, 580.159.04). What waits for the device or
+ * CUDA_CAPTURE_UNSUPPORTED and the capture goes on (measured, 580.159.04; see capture_start). What waits for the device or
  * allocates invalidates the capture, as cuda.h says of "potentially unsafe" calls. Events do not carry a
  * capture from stream to stream yet: CUDA_NOT_SUPPORTED, where a real driver forks the capture.
  */
@@ -11,6 +11,13 @@
 #define CUDABATCH_CAPTURE_H
 
 #include "graphs.h"
+
+/*
+ * From 13.5 on there is a graph node for batches, and nothing public says whether a captured stream takes them
+ * then: CUDABATCH_SIM_CAPTURED_BATCHES=1 says that it does. Called once, by cuInit, with the driver's version.
+ */
+void capture_start(int driver_version);
+bool capture_takes_batches(void);
 
 int capture_begin(struct stream *stream, int mode);
 

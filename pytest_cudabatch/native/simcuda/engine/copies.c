@@ -5,6 +5,7 @@
 
 #include "adversary.h"
 #include "capture.h"
+#include "faults.h"
 
 /* What memory one end of a copy is. */
 enum side { SIDE_PAGEABLE, SIDE_HOST, SIDE_DEVICE };
@@ -152,15 +153,8 @@ static int check(const struct rows *rows, enum direction direction, struct ends 
     return check_sides(rows->destination, to_span + rows->size, rows->source, from_span + rows->size, direction, ends);
 }
 
-int copy_rows(struct stream *stream, const struct rows *rows, enum direction direction, enum completion completion)
+static int enqueue(struct stream *stream, const struct rows *rows, struct ends ends, enum completion completion)
 {
-    struct ends ends;
-    if (rows->size == 0 || rows->count == 0)
-        return CUDA_OK;
-    int code = check(rows, direction, &ends);
-    if (code != CUDA_OK)
-        return code;
-    probe(rows, ends);
     struct work *work = work_create_copies(rows->count);
     if (work == NULL)
         return CUDA_OUT_OF_MEMORY;
@@ -170,6 +164,25 @@ int copy_rows(struct stream *stream, const struct rows *rows, enum direction dir
     if (is_staged(stream, ends))
         return stage(stream, work, completion);
     return hand_over(stream, work, completion_of(stream, ends, completion));
+}
+
+int copy_rows(struct stream *stream, const struct rows *rows, enum direction direction, enum completion completion)
+{
+    struct ends ends;
+    struct fault fault = {0, false};
+    if (rows->size == 0 || rows->count == 0)
+        return CUDA_OK;
+    int code = check(rows, direction, &ends);
+    if (code != CUDA_OK)
+        return code;
+    probe(rows, ends);
+    if (completion == COMPLETION_LATER)
+        code = fault_on_call(FAULT_PER_COPY, NULL, &fault);
+    if (code == CUDA_OK)
+        code = fault_before_work(stream, &fault);
+    if (code == CUDA_OK)
+        code = enqueue(stream, rows, ends, completion);
+    return code == CUDA_OK ? fault_after_work(stream, &fault, memory_view(rows->destination)) : code;
 }
 
 int copy_one(struct stream *stream, cuda_address destination, cuda_address source, size_t size,

@@ -81,6 +81,11 @@ WITH_TWIN(cudaMemcpyBatchAsync, cudaMemcpyBatchAsync_ptsz, const cuda_address *d
           const size_t *first_copies, size_t attribute_count, void *stream)
 #endif
 
+#if SIM_RUNTIME_OWN >= FIRST_VERSION_WITHOUT_FAIL_INDEX
+WITH_TWIN(cudaMemcpyWithAttributesAsync, cudaMemcpyWithAttributesAsync_ptsz, void *destination, const void *source,
+          size_t size, const struct copy_attributes *attributes, void *stream)
+#endif
+
 /* runtime/batch_3d.c: the same */
 #if SIM_RUNTIME_OWN >= FIRST_VERSION_WITH_BATCH && SIM_RUNTIME_OWN < FIRST_VERSION_WITHOUT_FAIL_INDEX
 WITH_TWIN(cudaMemcpy3DBatchAsync, cudaMemcpy3DBatchAsync_ptsz, size_t count, const struct copy_3d *operations,

@@ -35,5 +35,18 @@ int cudaMemcpyBatchAsync_ptsz(BATCH_PARAMETERS, void *stream)
     FORWARD(per_thread, batch_8, BATCH_ARGUMENTS, stream);
 }
 
+/* One copy, since 13.2; a driver that is older lacks it. */
+int cudaMemcpyWithAttributesAsync(void *destination, const void *source, size_t size,
+                                  const struct copy_attributes *attributes, void *stream)
+{
+    FORWARD(legacy, copy_with_attributes, (cuda_address)destination, (cuda_address)source, size, attributes, stream);
+}
+
+int cudaMemcpyWithAttributesAsync_ptsz(void *destination, const void *source, size_t size,
+                                       const struct copy_attributes *attributes, void *stream)
+{
+    FORWARD(per_thread, copy_with_attributes, (cuda_address)destination, (cuda_address)source, size, attributes, stream);
+}
+
 #endif
 #endif

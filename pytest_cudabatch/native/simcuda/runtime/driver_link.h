@@ -22,6 +22,8 @@
 #define BATCH_FUNCTIONS(ENTRY)                                                                \
     ENTRY(batch_9, "cuMemcpyBatchAsync", 12080, (BATCH_PARAMETERS, size_t *, void *))         \
     ENTRY(batch_8, "cuMemcpyBatchAsync", 13000, (BATCH_PARAMETERS, void *))                   \
+    ENTRY(copy_with_attributes, "cuMemcpyWithAttributesAsync", 13020,                         \
+          (cuda_address, cuda_address, size_t, const struct copy_attributes *, void *))       \
     ENTRY(batch_3d_5, "cuMemcpy3DBatchAsync", 12080, (BATCH_3D_PARAMETERS, size_t *, unsigned long long, void *)) \
     ENTRY(batch_3d_4, "cuMemcpy3DBatchAsync", 13000, (BATCH_3D_PARAMETERS, unsigned long long, void *))
 #elif SIM_RUNTIME_OWN >= FIRST_VERSION_WITH_BATCH

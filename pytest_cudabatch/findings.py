@@ -218,7 +218,7 @@ def environment(code: Code, message: str) -> Finding:
     what = {
         Code.LEAKED_STATE: "CUDA was initialised before this cell's process was made",
         Code.DRIVER_TOO_OLD: "the runtime needs a newer driver than this one",
-        Code.NO_GPU: "there is a driver, but no device",
+        Code.NO_GPU: "there is a driver, but no device that can be used",
     }[code]
     return Finding(code, f"{what} ({message})")
 

@@ -17,9 +17,17 @@ from typing import Any
 import pytest
 
 from pytest_cudabatch.cells import PAYLOAD, SPENT
-from pytest_cudabatch.cuda import Schedule
+from pytest_cudabatch.cuda import STICKY_ERRORS, Schedule, lost_context
 from pytest_cudabatch.errors import CudaError
-from pytest_cudabatch.fixtures import EVIDENCE, LOST_CONTEXT, PAIRINGS, CellEvidence, known_contract
+from pytest_cudabatch.finding_codes import Code
+from pytest_cudabatch.fixtures import (
+    ENVIRONMENT_FINDING,
+    EVIDENCE,
+    LOST_CONTEXT,
+    PAIRINGS,
+    CellEvidence,
+    known_contract,
+)
 from pytest_cudabatch.interposer import EVIDENCE_VARIABLE, EvidenceFile, parse_injections
 from pytest_cudabatch.plugin import RUN, is_cell, lacks_pairing
 from pytest_cudabatch.run import IMPLEMENTATION_FIXTURES, RUN_VARIABLE, Run, cell_setting
@@ -40,9 +48,9 @@ WARM_IMPORTS = (
 numpy loads its random generators, a dozen extension modules, only when they are first used.
 """
 
-STICKY_ERRORS = frozenset({700, 702, 710, 714, 715, 716, 717, 718, 719, 720})
-"""Errors that leave the context unusable: cudaErrorIllegalAddress to cudaErrorCooperativeLaunchTooLarge of
-driver_types.h, whose comments say that the process must be terminated."""
+BUSY_ERRORS = frozenset({2, 46})
+"""Too little memory is left, or the device is exclusively another process's: cudaErrorMemoryAllocation and
+cudaErrorDevicesUnavailable. Only calls of ours are judged by them, never those of the code under test."""
 
 ALONE = frozenset({"cuda_inject", "cuda_load_order"})
 """The fixtures of what happens once a process: a look-up that a fault is injected into, a library's load."""
@@ -112,10 +120,23 @@ class ZygotePlugin:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[None]) -> None:
-        """Tell of a context that is lost: after a sticky error every call of the process fails."""
+        """Tell what an error of CUDA says of the process: its context is lost, or the device is taken."""
         error = call.excinfo.value if call.excinfo else None
-        if isinstance(error, CudaError) and error.code in STICKY_ERRORS:
-            item.user_properties.append((LOST_CONTEXT, str(error)))
+        if isinstance(error, CudaError):
+            if error.code in STICKY_ERRORS:
+                item.user_properties.append((LOST_CONTEXT, str(error)))
+            elif error.code in BUSY_ERRORS:
+                item.user_properties.append((ENVIRONMENT_FINDING, Code.NO_GPU.value))
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_teardown(self, item: pytest.Item) -> Generator[None, object, object]:
+        """Find a context that was lost after the last call had returned, so that no other cell is blamed."""
+        try:
+            return (yield)
+        finally:
+            error = lost_context()
+            if error is not None and all(name != LOST_CONTEXT for name, _ in item.user_properties):
+                item.user_properties.append((LOST_CONTEXT, str(error)))
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:

@@ -1,5 +1,6 @@
 """One process's CUDA: libraries, memory, streams, over ctypes. Importing it loads nothing of CUDA."""
 
+from pytest_cudabatch.cuda.context import STICKY_ERRORS, lost_context
 from pytest_cudabatch.cuda.driver import Driver
 from pytest_cudabatch.cuda.gate import Gate
 from pytest_cudabatch.cuda.host_memory import HostMemory
@@ -10,6 +11,7 @@ from pytest_cudabatch.cuda.runtime import Runtime
 from pytest_cudabatch.cuda.simulation import Schedule, SimulatedVersions
 
 __all__ = [
+    "STICKY_ERRORS",
     "DeviceBuffer",
     "Driver",
     "Gate",
@@ -23,4 +25,5 @@ __all__ = [
     "SimulatedVersions",
     "load",
     "loaded_file",
+    "lost_context",
 ]

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from pytest_cudabatch import BatchCopy, PlanMaker
 
 
-@pytest.mark.cuda_cell(kind="F16", finding="overread")
+@pytest.mark.cuda_cell(kind="F16", finding="overread", pairings="class")
 @pytest.mark.parametrize("count", [1, 8])
 def test_nothing_is_read_behind_the_arrays(
     batch_copy: BatchCopy, copy_plan: PlanMaker, cuda_stream: int, count: int

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from pytest_cudabatch import BatchCopy, PlanMaker, Runtime
 
 
-@pytest.mark.cuda_cell(kind="F12", finding="straddles-registration")
+@pytest.mark.cuda_cell(kind="F12", finding="straddles-registration", pairings="class")
 def test_pages_that_meet_at_the_border_of_two_registrations(
     batch_copy: BatchCopy, copy_plan: PlanMaker, cuda_runtime: Runtime, cuda_stream: int
 ) -> None:

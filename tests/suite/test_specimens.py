@@ -115,11 +115,12 @@ SHOWN: dict[str, Row] = {
     "specimen:no-capture-check": Row.over_classes(
         "test_a_captured_copy", "capture-lost", [name for name in CLASSES if name in RUNTIME_BATCH]
     ),
-    "specimen:straddles-registration": Row(
-        "test_pages_that_meet", dict.fromkeys(EVERY, failed("straddles-registration"))
-    ),
+    "specimen:straddles-registration": Row.over_classes("test_pages_that_meet", "straddles-registration"),
     "specimen:overreads-attrs": Row(
-        "test_nothing_is_read", dict.fromkeys(EVERY, ("crashed", "SIGSEGV", "overread", None, None))
+        "test_nothing_is_read",
+        dict.fromkeys(CLASSES, ("crashed", "SIGSEGV", "overread", None, None)),
+        tuple(CLASSES),
+        "adversarial:0",
     ),
     "specimen:source-freed-early": Row.over_classes("test_batches_in_flight", "source-freed-early"),
     "specimen:missing-order": Row.over_classes("test_copies_stand", "missing-order"),

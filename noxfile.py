@@ -9,6 +9,7 @@ nox.options.sessions = ["tests", "lint", "types"]
 nox.options.error_on_missing_interpreters = False
 
 PYTHONS = ["3.10", "3.11", "3.12", "3.13", "3.14"]
+BESIDE = ("tests/plugin/test_beside.py", "tests/plugin/test_xdist.py", "tests/plugin/test_progress.py")
 STRICT = "-Ccmake.define.CUDABATCH_WERROR=ON"
 
 
@@ -24,6 +25,14 @@ def oldest(session: nox.Session) -> None:
     """The tests on the oldest pytest that is supported."""
     session.install(STRICT, ".[dev]", "pytest==8.2.*")
     session.run("pytest", "-n", "2", *session.posargs)
+
+
+@nox.session
+@nox.parametrize("release", ["8.2.*", "9.1.*", "9.*"], ids=["oldest", "previous", "newest"])
+def beside(session: nox.Session, release: str) -> None:
+    """Cells beside pytest's options and other plugins, on the releases of pytest that are supported."""
+    session.install(STRICT, ".[dev]", f"pytest=={release}")
+    session.run("pytest", "-n", "2", "-m", "", *BESIDE, *session.posargs)
 
 
 @nox.session

@@ -11,6 +11,7 @@ import os
 import sys
 import time
 from collections.abc import Generator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,12 +25,15 @@ from pytest_cudabatch.errors import UsageError
 from pytest_cudabatch.in_process import InProcessRunner
 from pytest_cudabatch.ledger import Ledger
 from pytest_cudabatch.plugin import RUN
+from pytest_cudabatch.progress import Progress
 from pytest_cudabatch.reports import HostFacts, Journal, write_report
 from pytest_cudabatch.run import RUN_ID_VARIABLE, TIERS, Run
 from pytest_cudabatch.runner import CellRunner
-from pytest_cudabatch.scheduling import BY_PAIRING, pairing_scheduler, without_group
-from pytest_cudabatch.settings import DEFAULT_TIMEOUT, Settings
-from pytest_cudabatch.suite import SUITE_NAME, is_asked_for, named_in_suite
+from pytest_cudabatch.scheduling import BY_PAIRING, pairing_scheduler
+from pytest_cudabatch.screen import Screen
+from pytest_cudabatch.settings import Settings
+from pytest_cudabatch.suite import is_asked_for, named_in_suite
+from pytest_cudabatch.temporary import CellTemporaries
 from pytest_cudabatch.trial import CELL_ATTRIBUTE
 from pytest_cudabatch.verdicts import Cell
 
@@ -39,12 +43,6 @@ if TYPE_CHECKING:
 __all__ = ["Controller", "Worker", "take_part"]
 
 WORKER_INPUT = "cudabatch"
-
-ISOLATION_NOTES = {
-    "cell": "",
-    "pairing": "; a process per pairing",
-    "none": "; NO ISOLATION: a crash or a hang ends this run",
-}
 
 
 def take_part(config: pytest.Config) -> None:
@@ -124,6 +122,9 @@ class Controller(Worker):
     """Decides what the run is, and hears and reports every cell's verdict."""
 
     def __init__(self, config: pytest.Config, run: Run, settings: Settings, host: HostFacts) -> None:
+        self.temporaries = None if run.isolation == "none" else CellTemporaries(config)
+        if self.temporaries is not None:
+            run = replace(run, temporary=str(self.temporaries.path))
         super().__init__(config, run)
         self.settings = settings
         self.host = host
@@ -131,6 +132,10 @@ class Controller(Worker):
         self.shortcomings: list[str] = []
         self.not_found: list[str] = []
         self._watchman: Watchman | None = None
+        screen = Screen(config, run, settings, host, self.ledger, self.not_found, self.shortcomings)
+        config.pluginmanager.register(screen, "cudabatch-screen")
+        if run.isolation != "none":
+            config.pluginmanager.register(Progress(config, self.ledger), "cudabatch-progress")
 
     @classmethod
     def for_session(cls, config: pytest.Config) -> Controller:
@@ -176,21 +181,6 @@ class Controller(Worker):
         )
         return cls(config, run, settings, host)
 
-    def pytest_report_header(self) -> str:
-        """Say what the run is about to do."""
-        run = self.run
-        runtimes = {pairing.runtime.version for pairing in run.pairings}
-        drivers = {pairing.driver.version for pairing in run.pairings} - {None}
-        where = {"simulated": "simulated CUDA", "no-driver": "real runtimes without a driver"}.get(
-            run.platform, f"{run.platform}: {', '.join(self.host.gpus)}"
-        )
-        if self.settings.schedule.adversarial:
-            where += f", schedule {run.schedule}"
-        return (
-            f"cuda matrix: {where}; pairings: {len(run.pairings)} (runtimes: {len(runtimes)}, "
-            f"drivers: {len(drivers)}); {', '.join(run.implementations)}{ISOLATION_NOTES[run.isolation]}"
-        )
-
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_setupnodes(self) -> None:
         """Mark whatever the workers will be, and have it watched, before the first of them is started."""
@@ -198,8 +188,10 @@ class Controller(Worker):
         self._watchman = Watchman(RUN_ID_VARIABLE, self.run.id)
 
     def pytest_unconfigure(self) -> None:
-        """End the zygotes, and the watch over workers, which have ended."""
+        """End the zygotes and the watch over workers, and give the cells' temporary directory up."""
         super().pytest_unconfigure()
+        if self.temporaries is not None:
+            self.temporaries.close()
         if self._watchman is not None:
             self._watchman.close()
             os.environ.pop(RUN_ID_VARIABLE, None)
@@ -268,7 +260,7 @@ class Controller(Worker):
         """Remember what the workers will run; an id that names nothing is refused here, for all of them."""
         del node
         self.ledger.plan(self.run.planned(ids))
-        self.not_found = self._missing(ids)
+        self.not_found[:] = self._missing(ids)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
@@ -313,65 +305,6 @@ class Controller(Worker):
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
         elif self.ledger.nothing_ran and self.run.isolation != "none":
             session.exitstatus = pytest.ExitCode.NO_TESTS_COLLECTED
-
-    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Draw the matrix and explain its failures, where any cell ran."""
-        for problem in self.not_found:
-            terminalreporter.line(f"ERROR: {problem}", red=True)
-        for shortcoming in self.shortcomings:
-            terminalreporter.line(f"FAILED {shortcoming}", red=True)
-        if self.ledger.spoilers:
-            terminalreporter.section("spoiled the process that they shared; the others ran again")
-            for nodeid, how in self.ledger.spoilers.items():
-                terminalreporter.line(f"{nodeid}: {how}")
-        if self.ledger.unstarted:
-            terminalreporter.section("not started: --cuda-budget was spent")
-            for nodeid in self.ledger.unstarted:
-                terminalreporter.line(nodeid)
-        if not self.ledger.cells:
-            return
-        from pytest_cudabatch.reports.terminal import Summary  # noqa: PLC0415 - when there is something to draw
-
-        terminalreporter.section("cuda matrix")
-        summary = Summary(
-            cells=self.ledger.cells,
-            command=self._rerun_command(),
-            shown=self._as_argument,
-            width=self.config.get_terminal_writer().fullwidth,
-            colour=terminalreporter.hasmarkup,
-            unicode=(sys.stdout.encoding or "").lower().startswith("utf"),
-        )
-        terminalreporter.write(summary.text())
-
-    def _rerun_command(self) -> list[str]:
-        """Return the command line that, with a cell's id after it, runs that cell again."""
-        settings = self.settings
-        command = ["pytest", "--cuda-matrix"]
-        if settings.platform != "auto":
-            command.append(f"--cuda-platform={settings.platform}")
-        if settings.matrix_directory is not None:
-            command.append(f"--cuda-matrix-dir={settings.matrix_directory}")
-        if settings.implementations != ("reference",):
-            command.extend(f"--cuda-implementation={name}" for name in settings.implementations)
-        command.extend(f"--cuda-runtime={path}" for path in settings.runtimes)
-        if settings.injections is not None:
-            command.append(f"--cuda-inject={settings.injections}")
-        if settings.schedule.adversarial:
-            command.append(f"--cuda-schedule={settings.schedule}")
-        if settings.timeout != DEFAULT_TIMEOUT:
-            command.append(f"--cuda-timeout={settings.timeout:g}")
-        if settings.known_issues_fail:
-            command.append("--cuda-known-issues=fail")
-        return command
-
-    def _as_argument(self, nodeid: str) -> str:
-        """Return an id as an argument from where pytest was started, which need not be rootdir."""
-        if nodeid.startswith(f"{SUITE_NAME}/"):
-            return nodeid
-        nodeid = without_group(nodeid, self.run.distribution)
-        file, separator, rest = nodeid.partition("::")
-        path = os.path.relpath(self.config.rootpath / file, self.config.invocation_params.dir)
-        return f"{path}{separator}{rest}"
 
 
 def last_line(text: str) -> str:

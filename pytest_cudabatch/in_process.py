@@ -24,7 +24,7 @@ from pytest_cudabatch.fixtures import EVIDENCE, PAIRINGS
 from pytest_cudabatch.interposer import Evidence, EvidenceFile
 from pytest_cudabatch.plugin import is_cell, lacks_pairing
 from pytest_cudabatch.run import Run
-from pytest_cudabatch.suite import SUITE_DIRECTORY, SUITE_NAME, is_asked_for, suite_id
+from pytest_cudabatch.suite import SUITE_DIRECTORY, SUITE_NAME, is_asked_for, is_ignored, suite_id
 from pytest_cudabatch.trial import Trial
 from pytest_cudabatch.verdicts import CellIdentity
 from pytest_cudabatch.zygote_plugin import ZygotePlugin, identity_of
@@ -41,7 +41,8 @@ class InProcessSuite(pytest.Collector):
     def collect(self) -> Iterator[pytest.Module]:
         """Yield a module for each file."""
         for path in sorted(SUITE_DIRECTORY.glob("test_*.py")):
-            yield SuiteModule.of(self, path)
+            if not is_ignored(self.config, suite_id(path.name)):
+                yield SuiteModule.of(self, path)
 
 
 class SuiteModule(pytest.Module):
@@ -191,6 +192,7 @@ class _WithoutEvidence:
         """Nobody asks."""
 
     def request(self, injections: object) -> NoReturn:
+        del injections
         pytest.skip(NO_EVIDENCE)
 
     def read(self) -> NoReturn:

@@ -45,6 +45,9 @@ class Ledger:
     planned: dict[str, PlannedCell] = field(default_factory=dict)
     started: set[str] = field(default_factory=set)
     ended: set[str] = field(default_factory=set)
+    reasons: dict[str, str] = field(default_factory=dict)
+    """Why a case was skipped, by case; of several reasons the first."""
+
     _errors: dict[str, list[str]] = field(default_factory=dict)
     _telling: dict[str, list[pytest.TestReport]] = field(default_factory=dict)
     """The reports of cells under way that failed or were skipped."""
@@ -81,6 +84,8 @@ class Ledger:
         if spoiled := [str(value) for name, value in report.user_properties if name == SPOILED]:
             self.spoilers[report.nodeid] = spoiled[0]
         text = _text(report, self._telling.pop(report.nodeid, []))
+        if text.reason is not None:
+            self.reasons.setdefault(cell.identity.case, text.reason)
         for journal in self.journals:
             journal.cell(cell.to_json(), text)
 
@@ -93,6 +98,15 @@ class Ledger:
             self._telling.pop(nodeid, None)
         for journal in self.journals:
             journal.error(summary, nodeid)
+
+    def skipped_everywhere(self) -> dict[str, str]:
+        """Return the cases that came to no result on any pairing, and why."""
+        with_result = {cell.identity.case for cell in self.cells if _has_result(cell)}
+        return {
+            cell.identity.case: self.reasons.get(cell.identity.case, cell.verdict.value)
+            for cell in self.cells
+            if cell.identity.case not in with_result
+        }
 
     @property
     def lost(self) -> list[str]:

@@ -109,7 +109,8 @@ class Run:
     ``schedule`` is that of simulated CUDA, as ``--cuda-schedule`` takes it, its seed included.
     ``isolation`` says what a process is for: a ``cell``, the cells of a ``pairing``, or ``none``: pytest's
     own process. ``distribution`` is xdist's --dist, ``no`` without workers. ``devices`` are the names of the
-    GPUs that the caller has made visible, which xdist's workers share out.
+    GPUs that the caller has made visible, which xdist's workers share out. ``temporary`` is the directory
+    below which cells have their temporary ones.
     """
 
     id: str
@@ -133,6 +134,7 @@ class Run:
     isolation: str = "cell"
     distribution: str = "no"
     devices: tuple[str, ...] = ()
+    temporary: str | None = None
 
     @staticmethod
     def new_id() -> str:

@@ -23,6 +23,7 @@ from pytest_cudabatch.run import RUN_ID_VARIABLE, RUN_VARIABLE, Run, marker_prob
 from pytest_cudabatch.scheduling import affinity, without_group, worker_number
 from pytest_cudabatch.sharing import BATCH_LIMIT, SharedProcesses
 from pytest_cudabatch.suite import SUITE_DIRECTORY, Suite, SuiteCell
+from pytest_cudabatch.temporary import TEMPORARY_VARIABLE
 from pytest_cudabatch.trial import Trial, verdict_of
 from pytest_cudabatch.verdicts import CellIdentity, Verdict
 from pytest_cudabatch.zygote_plugin import identity_of
@@ -35,6 +36,9 @@ cannot write into the evidence of the next."""
 
 NATIVE_STACKS_VARIABLE = "CUDABATCH_NATIVE_STACKS"
 """Set to 0 in the user's environment, it keeps debuggers from being attached."""
+
+KEEP_ALL = ("-o", f"tmp_path_retention_count={sys.maxsize}")
+"""The controller keeps or removes the temporary directories of a run as a whole."""
 
 BUDGET_SPENT = "--cuda-budget was spent before this cell"
 
@@ -162,11 +166,12 @@ class CellRunner:
             self._hosts[name] = CellHost(plain(), self._directory.path, self._run)
         return self._hosts[name]
 
-    def _devices(self) -> dict[str, str]:
-        """Return the variable that gives an xdist worker its share of the GPUs."""
+    def _places(self) -> dict[str, str]:
+        """Return the variables that say where cells keep files, and which GPUs an xdist worker has."""
+        places = {TEMPORARY_VARIABLE: self._run.temporary} if self._run.temporary else {}
         if self._worker is None or self._run.platform != "device":
-            return {}
-        return {devices.VARIABLE: ",".join(devices.share(self._run.devices, *self._worker))}
+            return places
+        return {**places, devices.VARIABLE: ",".join(devices.share(self._run.devices, *self._worker))}
 
     def _suite_environment(self) -> Environment:
         """Keep everything out that is meant for the project's tests."""
@@ -177,13 +182,14 @@ class CellRunner:
                 *("-c", str(SUITE_DIRECTORY / "pytest.ini"), "--rootdir", str(SUITE_DIRECTORY)),
                 *("--noconftest", "--import-mode=importlib"),
                 *("-p", "no:cacheprovider", "-p", "pytest_cudabatch.plugin"),
+                *KEEP_ALL,
                 *map(str, files),
             ),
             variables={
                 "PYTEST_ADDOPTS": "",
                 "PYTEST_PLUGINS": "",
                 "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
-                **self._devices(),
+                **self._places(),
             },
             directory=self._config.invocation_params.dir,
             native_stacks=_wants_native_stacks(),
@@ -197,11 +203,12 @@ class CellRunner:
             name="project",
             arguments=(
                 *self._run.zygote_arguments,
+                *KEEP_ALL,
                 *("-o", "addopts=", "--rootdir", str(config.rootpath)),
                 *(("-c", str(config.inipath)) if config.inipath else ()),
                 *self._project_files,
             ),
-            variables={"PYTEST_ADDOPTS": "", **self._devices()},
+            variables={"PYTEST_ADDOPTS": "", **self._places()},
             directory=start,
             imports_directory=str(start) in sys.path or "" in sys.path,
             native_stacks=_wants_native_stacks(),

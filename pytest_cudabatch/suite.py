@@ -7,6 +7,7 @@ reach them; what stands in the session here are their ids, markers and places.
 
 from __future__ import annotations
 
+import fnmatch
 import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -25,6 +26,7 @@ __all__ = [
     "Suite",
     "SuiteCell",
     "is_asked_for",
+    "is_ignored",
     "named_in_suite",
     "suite_id",
 ]
@@ -60,6 +62,17 @@ def is_asked_for(nodeid: str, asked: Sequence[str] | None) -> bool:
     return any(nodeid == name or nodeid.startswith((f"{name}/", f"{name}::", f"{name}[")) for name in asked)
 
 
+def is_ignored(config: pytest.Config, file_id: str) -> bool:
+    """Whether ``--ignore`` or ``--ignore-glob`` leaves a file of the suite out, as if it lay in rootdir."""
+    start, root = config.invocation_params.dir, config.rootpath
+    names = [named_in_suite(str(path), start, root) for path in config.getoption("ignore") or ()]
+    globs = [os.path.normpath(start / str(glob)) for glob in config.getoption("ignore_glob") or ()]
+    path = os.path.normpath(start / file_id)
+    return is_asked_for(file_id, [name for name in names if name]) or any(
+        fnmatch.fnmatch(path, glob) for glob in globs
+    )
+
+
 class Suite(pytest.Collector):
     """The whole suite; one child for each of its files."""
 
@@ -88,7 +101,8 @@ class Suite(pytest.Collector):
             if is_asked_for(suite_id(item.nodeid), self.asked):
                 files.setdefault(item.nodeid.partition("::")[0], []).append(item)
         for name, items in files.items():
-            yield SuiteFile.over(self, name, items)
+            if not is_ignored(self.config, suite_id(name)):
+                yield SuiteFile.over(self, name, items)
 
 
 class SuiteFile(pytest.Collector):

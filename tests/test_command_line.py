@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pytest_cudabatch import plugin
+from pytest_cudabatch import command_line, plugin
 from pytest_cudabatch.command_line import inherited_arguments
 
 DEVELOPMENT = """
@@ -62,8 +62,14 @@ def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytes
 
 
 def inherited(project: pytest.Pytester, *words: str) -> tuple[str, ...]:
-    """Return what a zygote inherits of these words, and of the --basetemp that pytester adds."""
-    return inherited_arguments(project.parseconfig(*words))
+    """Return what a zygote inherits of these words, and of the --basetemp that pytester adds.
+
+    Without the end, which keeps out what is installed here and runs tests anew.
+    """
+    config = project.parseconfig(*words)
+    arguments, kept_out = inherited_arguments(config), tuple(command_line._kept_out(config))
+    assert arguments[len(arguments) - len(kept_out) :] == kept_out
+    return arguments[: len(arguments) - len(kept_out)]
 
 
 def test_there_are_options_of_ours_to_look_at() -> None:

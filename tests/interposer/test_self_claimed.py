@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -123,9 +124,9 @@ def fork(action):
 """
 
 
-def run_script(recorded: EvidenceFile, compiler: Compiler, tmp_path: Path, script: str) -> str:
+def run_script(recorded: EvidenceFile, compiler: Compiler, tmp_path: Path, script: str, **settings: str) -> str:
     runtime = compiler.runtime(13)
-    libraries = {"TEST_RUNTIME": str(runtime), "TEST_CALLER": str(compiler.caller("linked", runtime))}
+    libraries = {"TEST_RUNTIME": str(runtime), "TEST_CALLER": str(compiler.caller("linked", runtime)), **settings}
     variables = {**os.environ, **environment(recorded.path), **libraries}
     command = [sys.executable, "-c", PRELUDE + COPY + script]
     done = subprocess.run(
@@ -176,18 +177,22 @@ if "TEST_AGAIN" not in os.environ:
 def test_many_threads_that_come_first_at_once_take_one_slot(
     recorded: EvidenceFile, compiler: Compiler, tmp_path: Path
 ) -> None:
+    """And no second one for a moment, which another thread would miss: each child finds one slot free."""
     script = """
-import threading
-barrier = threading.Barrier(8)
+together = ctypes.CDLL(os.environ["TEST_TOGETHER"])
 def call():
-    barrier.wait()
-    copy(1)
-threads = [threading.Thread(target=call) for _ in range(8)]
-fork(lambda: ([thread.start() for thread in threads], [thread.join() for thread in threads]))
+    os._exit(together.call_together(caller.caller_copy, words(0, 0, 0, 1, 0, 0, 1, stream, 0, 0)))
+counts = []
+for _ in range(60):
+    fork(call)
+    counts.append(evidence_file.read(1).batch_count)
+    evidence_file.clear(1)
+print(json.dumps(counts))
 """
-    run_script(recorded, compiler, tmp_path, script)
-    users = [process for process in recorded.processes() if process.evidence.calls]
-    assert [process.evidence.batch_count for process in users] == [8]
+    together = compiler.library("libtogether.so", "together.c", "-pthread")
+    counts = json.loads(run_script(recorded, compiler, tmp_path, script, TEST_TOGETHER=str(together)))
+    assert counts == [8] * 60
+    assert recorded.unserved == 0
 
 
 def test_notes_that_are_none_are_refused(recorded: EvidenceFile) -> None:

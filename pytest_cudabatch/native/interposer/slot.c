@@ -20,7 +20,7 @@ static char file_path[PATH_BYTES];
 
 /* A private page that the kernel empties in a forked child: the claim found last, and our pid. */
 struct process_memory {
-    _Atomic uint64_t claim;
+    _Atomic uint64_t claim; /* found or made last, or chosen to be made */
     _Atomic uint32_t pid;
     _Atomic uint32_t unserved; /* 1: all slots were taken */
 };
@@ -169,39 +169,62 @@ static uint64_t with_next_generation(uint64_t claim, uint32_t slot, uint32_t pid
     return pid | (uint64_t)slot << 32 | ((claim >> 48) + 1) << 48;
 }
 
-/* Takes the first free slot; 0 where there is none. */
-static uint64_t take_free_slot(uint32_t pid)
+/* A claim of the first free slot, not made yet; 0 where there is none. */
+static uint64_t claim_of_free_slot(uint32_t pid)
 {
     for (uint32_t i = 0; i < file->slot_count; i++) {
-        uint64_t there = atomic_load_explicit(&file->claims[i], memory_order_relaxed);
-        uint64_t claim = with_next_generation(there, i, pid);
-        if ((uint32_t)there == 0 && atomic_compare_exchange_strong(&file->claims[i], &there, claim))
-            return claim;
+        uint64_t there = atomic_load(&file->claims[i]);
+        if ((uint32_t)there == 0)
+            return with_next_generation(there, i, pid);
     }
-    if (atomic_exchange(&memory->unserved, 1) == 0)
-        atomic_fetch_add(&file->unserved, 1);
     return 0;
 }
 
-/* Of several threads that come here first at once, the one whose claim is remembered wins; the others' slots
- * become free again, untouched. */
+/* Makes the claim, whichever thread chose it; false where another process has taken that slot. */
+static bool make(uint64_t claim)
+{
+    _Atomic uint64_t *place = &file->claims[claim >> 32 & 0xffff];
+    uint64_t there = atomic_load(place);
+    if (there == claim)
+        return true;
+    bool is_free = (uint32_t)there == 0 && (there >> 48) + 1 == claim >> 48;
+    return is_free && (atomic_compare_exchange_strong(place, &there, claim) || there == claim);
+}
+
+/* The threads of a process agree on a claim first, in `memory`, and then each of them makes it: so a process
+ * takes one slot, and never another one for a moment that a process beside it would miss. 0: none is free. */
+static uint64_t take_slot(void)
+{
+    uint32_t pid = own_pid();
+    uint64_t chosen = atomic_load(&memory->claim);
+    while ((uint32_t)chosen != pid || !make(chosen)) {
+        uint64_t before = chosen, next = claim_of_free_slot(pid);
+        if (next != 0) {
+            if (atomic_compare_exchange_strong(&memory->claim, &chosen, next))
+                chosen = next;
+            continue;
+        }
+        chosen = atomic_load(&memory->claim); /* what was the last free slot may be ours by now */
+        if (chosen == before)
+            return 0;
+    }
+    return chosen;
+}
+
 struct slot_lease slot_needed(void)
 {
     struct slot_lease lease = slot_here();
     if (lease.slot != NULL || !slot_is_self_claimed() || atomic_load(&memory->unserved) != 0)
         return lease;
-    uint64_t before = atomic_load(&memory->claim);
-    if (is_current(before))
-        return slot_here();
-    uint64_t claim = take_free_slot(own_pid());
-    if (claim == 0)
+    uint64_t claim = take_slot();
+    if (claim == 0) {
+        if (atomic_exchange(&memory->unserved, 1) == 0)
+            atomic_fetch_add(&file->unserved, 1);
         return lease;
-    process_describe(&slot_of(claim)->process);
-    if (!atomic_compare_exchange_strong(&memory->claim, &before, claim)) {
-        slot_of(claim)->process = (struct evidence_process){0};
-        atomic_store(&file->claims[claim >> 32 & 0xffff], with_next_generation(claim, claim >> 32 & 0xffff, 0));
-        return slot_here();
     }
+    struct evidence_process process;
+    process_describe(&process);
+    slot_of(claim)->process = process; /* whole, since several threads may come here; each writes the same */
     return begin(claim);
 }
 

@@ -124,9 +124,15 @@ def fork(action):
 """
 
 
-def run_script(recorded: EvidenceFile, compiler: Compiler, tmp_path: Path, script: str, **settings: str) -> str:
+def run_script(
+    recorded: EvidenceFile, compiler: Compiler, tmp_path: Path, script: str, **settings: str
+) -> str:
     runtime = compiler.runtime(13)
-    libraries = {"TEST_RUNTIME": str(runtime), "TEST_CALLER": str(compiler.caller("linked", runtime)), **settings}
+    libraries = {
+        "TEST_RUNTIME": str(runtime),
+        "TEST_CALLER": str(compiler.caller("linked", runtime)),
+        **settings,
+    }
     variables = {**os.environ, **environment(recorded.path), **libraries}
     command = [sys.executable, "-c", PRELUDE + COPY + script]
     done = subprocess.run(

@@ -70,4 +70,5 @@ def bench(session: nox.Session) -> None:
     """Benchmarks; each prints ratios from one run."""
     session.install(".")
     session.run("python", "bench/startup.py", *session.posargs)
+    session.run("python", "bench/isolation.py", "--torture")
     session.run("python", "bench/interposer.py")

@@ -6,9 +6,11 @@ import json
 import os
 import signal
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
+from cells.table import DEADLINE, ROWS, SOURCES
 
 from pytest_cudabatch.implementations import BUILTIN
 from pytest_cudabatch.interposer import EvidenceFile, environment
@@ -318,3 +320,56 @@ def test_what_one_process_cannot_do_is_refused(pytester: pytest.Pytester, option
     result = pytester.runpytest_subprocess(*SIMULATED, "--cuda-isolation=none", "--cuda-no-suite", option)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     assert f"ERROR: {problem}" in result.errlines
+
+
+def write_torture(directory: Path) -> int:
+    """Write the torture table's tests as cells of a pairing among healthy ones; return their number."""
+    rows = [row for row in ROWS if not row.stops]
+    for name, source in SOURCES.items():
+        stopping = [row.name for row in ROWS if row.stops and f"def test_{row.name}(" in source]
+        hidden = "".join(f"del test_{row}\n" for row in stopping)
+        (directory / name).write_text(
+            f"{source}\npytestmark = pytest.mark.usefixtures('cuda_pairing')\n{hidden}"
+        )
+    (directory / "test_good.py").write_text(
+        f"""
+import pytest
+
+@pytest.mark.parametrize("number", range({len(rows) + 1}))
+def test_good(cuda_pairing, number):
+    pass
+"""
+    )
+    (directory / "conftest.py").write_text(
+        f"""
+import pytest
+
+HANGING = {[f"test_{row.name}" for row in rows if row.hangs]!r}
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items):
+    good = [item for item in items if item.originalname == "test_good"]
+    bad = [item for item in items if item.originalname != "test_good"]
+    for item in bad:
+        if item.originalname in HANGING:
+            item.add_marker(pytest.mark.timeout({DEADLINE}))
+    items[:] = [item for pair in zip(good, bad) for item in pair]
+    items += [*good[len(bad):], *bad[len(good):]]
+"""
+    )
+    return len(rows)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["one process", "two workers"])
+def test_the_torture_table_in_company(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, workers: Sequence[str]
+) -> None:
+    """tests/cells holds the table against single cells and whole runs; in company it is the same."""
+    monkeypatch.setenv("CUDABATCH_NATIVE_STACKS", "0")
+    number = write_torture(pytester.path)
+    options = (ONE, "--cuda-no-suite", "-Wdefault", *workers)
+    _, expected = run(pytester, "cell", *options)
+    _, found = run(pytester, "pairing", *options)
+    assert len(found) > 2 * number
+    assert {name: account for name, account in found.items() if account != expected[name]} == {}

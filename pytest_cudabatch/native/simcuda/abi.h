@@ -69,7 +69,7 @@ struct memory_location {
     int id;
 };
 
-enum { LOCATION_DEVICE = 1, LOCATION_HOST_NUMA_CURRENT = 4 };
+enum { LOCATION_DEVICE = 1, LOCATION_HOST = 2, LOCATION_HOST_NUMA = 3, LOCATION_HOST_NUMA_CURRENT = 4 };
 
 /* CUmemcpyAttributes and cudaMemcpyAttributes: 24 bytes in every version. */
 struct copy_attributes {
@@ -137,6 +137,25 @@ struct copy_3d {
 _Static_assert(sizeof(struct copy_operand) == 40, "an operand of the 3D batch call is 40 bytes");
 _Static_assert(sizeof(struct copy_3d) == 112, "an operation of the 3D batch call is 112 bytes");
 
+/* CUmemPoolProps and cudaMemPoolProps. */
+struct pool_properties {
+    int allocation_type;
+    int handle_types;
+    struct memory_location location;
+    void *security; /* Windows only */
+    size_t limit;   /* 0: none */
+    unsigned short usage;
+    unsigned char reserved[54];
+};
+
+_Static_assert(sizeof(struct pool_properties) == 88, "the properties of a memory pool are 88 bytes");
+
+/* CUmemAccessDesc and cudaMemAccessDesc. */
+struct pool_access {
+    struct memory_location location;
+    int flags;
+};
+
 /* CUmemorytype and cudaMemoryType agree on these. */
 enum { MEMORY_TYPE_UNREGISTERED = 0, MEMORY_TYPE_HOST = 1, MEMORY_TYPE_DEVICE = 2, MEMORY_TYPE_UNIFIED = 4 };
 
@@ -151,6 +170,7 @@ enum pointer_attribute {
     POINTER_RANGE_START = 11,
     POINTER_RANGE_SIZE = 12,
     POINTER_IS_MAPPED = 13,
+    POINTER_POOL = 17,
 };
 
 /* CU_DEVICE_INVALID, and what cudaPointerGetAttributes gives as the device of unregistered memory. */

@@ -10,6 +10,7 @@ import devices
 import faults
 import frameworks
 import memory
+import pools
 import processes
 import schedule
 import streams
@@ -26,6 +27,7 @@ __all__ = [
     "faults",
     "frameworks",
     "memory",
+    "pools",
     "processes",
     "schedule",
     "streams",

@@ -255,6 +255,7 @@ SCENARIOS: dict[str, Callable[..., Any]] = {}
 
 
 def scenario(function: Callable[..., Any]) -> Callable[..., Any]:
+    assert function.__name__ not in SCENARIOS
     SCENARIOS[function.__name__] = function
     return function
 

@@ -67,6 +67,27 @@ CUDA_API int cuMemGetAddressRange_v2(cuda_address *base, size_t *size, cuda_addr
 CUDA_API int cuPointerGetAttribute(void *value, int attribute, cuda_address address);
 CUDA_API int cuPointerGetAttributes(unsigned count, const int *attributes, void **values, cuda_address address);
 
+/* driver/pool_entries.c */
+CUDA_API int cuMemPoolCreate(void **pool, const struct pool_properties *properties);
+CUDA_API int cuMemPoolDestroy(void *pool);
+CUDA_API int cuMemPoolTrimTo(void *pool, size_t kept);
+CUDA_API int cuMemPoolGetAttribute(void *pool, int attribute, void *value);
+CUDA_API int cuMemPoolSetAttribute(void *pool, int attribute, void *value);
+CUDA_API int cuMemPoolSetAccess(void *pool, const struct pool_access *accesses, size_t count);
+CUDA_API int cuMemPoolGetAccess(int *flags, void *pool, struct memory_location *location);
+CUDA_API int cuDeviceGetDefaultMemPool(void **pool, int device);
+CUDA_API int cuDeviceGetMemPool(void **pool, int device);
+CUDA_API int cuDeviceSetMemPool(int device, void *pool);
+#if SIM_DRIVER_OWN >= FIRST_VERSION_WITHOUT_FAIL_INDEX
+CUDA_API int cuMemGetDefaultMemPool(void **pool, struct memory_location *location, int type);
+CUDA_API int cuMemGetMemPool(void **pool, struct memory_location *location, int type);
+CUDA_API int cuMemSetMemPool(struct memory_location *location, int type, void *pool);
+#endif
+WITH_TWIN(cuMemAllocAsync, cuMemAllocAsync_ptsz, cuda_address *address, size_t size, void *stream)
+WITH_TWIN(cuMemAllocFromPoolAsync, cuMemAllocFromPoolAsync_ptsz, cuda_address *address, size_t size, void *pool,
+          void *stream)
+WITH_TWIN(cuMemFreeAsync, cuMemFreeAsync_ptsz, cuda_address address, void *stream)
+
 /* driver/registration_entries.c */
 CUDA_API int cuMemHostRegister_v2(void *address, size_t size, unsigned flags);
 CUDA_API int cuMemHostUnregister(void *address);
@@ -85,8 +106,16 @@ WITH_TWIN(cuMemcpyDtoHAsync_v2, cuMemcpyDtoHAsync_v2_ptsz, void *destination, cu
           void *stream)
 WITH_TWIN(cuMemcpyDtoDAsync_v2, cuMemcpyDtoDAsync_v2_ptsz, cuda_address destination, cuda_address source, size_t size,
           void *stream)
-WITH_TWIN(cuMemsetD8_v2, cuMemsetD8_v2_ptds, cuda_address destination, unsigned char value, size_t size)
-WITH_TWIN(cuMemsetD8Async, cuMemsetD8Async_ptsz, cuda_address destination, unsigned char value, size_t size,
+
+/* driver/fill_entries.c */
+WITH_TWIN(cuMemsetD8_v2, cuMemsetD8_v2_ptds, cuda_address destination, unsigned char value, size_t count)
+WITH_TWIN(cuMemsetD8Async, cuMemsetD8Async_ptsz, cuda_address destination, unsigned char value, size_t count,
+          void *stream)
+WITH_TWIN(cuMemsetD16_v2, cuMemsetD16_v2_ptds, cuda_address destination, unsigned short value, size_t count)
+WITH_TWIN(cuMemsetD16Async, cuMemsetD16Async_ptsz, cuda_address destination, unsigned short value, size_t count,
+          void *stream)
+WITH_TWIN(cuMemsetD32_v2, cuMemsetD32_v2_ptds, cuda_address destination, unsigned value, size_t count)
+WITH_TWIN(cuMemsetD32Async, cuMemsetD32Async_ptsz, cuda_address destination, unsigned value, size_t count,
           void *stream)
 
 /* driver/copy_2d_entries.c */

@@ -88,20 +88,36 @@ int cuStreamIsCapturing_ptsz(void *stream, int *status)
     return is_capturing(stream, status, NULL_IS_PER_THREAD);
 }
 
-/* What else the newer forms can give, the graph so far and the nodes that the next one depends on, is not simulated. */
+/* Writes what the newer forms of the call were asked for. */
+static void tell(const struct capture_state *state, const struct capture_details *asked)
+{
+    static const uint64_t ordinary_edge; /* a CUgraphEdgeData of zeros: all edges here are */
+    if (asked->graph != NULL)
+        *asked->graph = state->graph;
+    if (asked->nodes != NULL)
+        *asked->nodes = (const void *)state->nodes;
+    if (asked->edges != NULL)
+        *asked->edges = state->count == 0 ? NULL : &ordinary_edge;
+    if (asked->count != NULL)
+        *asked->count = state->count;
+}
+
 static int get_info(void *handle, int *status, uint64_t *id, const struct capture_details *asked,
                     enum null_stream null_stream)
 {
     struct stream *stream;
+    struct capture_state state;
     int code = status == NULL ? CUDA_INVALID_VALUE : enter(handle, null_stream, &stream);
-    if (code == CUDA_OK && (asked->graph != NULL || asked->nodes != NULL || asked->edges != NULL || asked->count != NULL))
-        code = CUDA_NOT_SUPPORTED;
     if (code != CUDA_OK)
         return code;
     engine_lock();
     code = capture_status(stream, status);
-    if (code == CUDA_OK && id != NULL)
-        *id = capture_id(stream);
+    if (code == CUDA_OK) {
+        capture_state(stream, &state);
+        if (id != NULL)
+            *id = state.id;
+        tell(&state, asked);
+    }
     engine_unlock();
     return code;
 }

@@ -1,4 +1,4 @@
-/* The single-copy and fill entries: each says its direction, its completion and what NULL means. */
+/* The single-copy entries: each says its direction, its completion and what NULL means. */
 #include "../engine/copies.h"
 
 #include "api.h"
@@ -24,17 +24,6 @@ static int copy(uintptr_t destination, uintptr_t source, size_t size, void *hand
     if (stream == NULL)
         return CUDA_OUT_OF_MEMORY;
     return copy_one(stream, destination, source, size, manner.direction, manner.completion);
-}
-
-static int set(cuda_address destination, int value, size_t size, void *handle, struct manner manner)
-{
-    int code = manner_ready(handle, manner);
-    if (code != CUDA_OK)
-        return code;
-    struct stream *stream = stream_of(handle, manner.null_stream);
-    if (stream == NULL)
-        return CUDA_OUT_OF_MEMORY;
-    return copy_set(stream, destination, value, size, manner.completion);
 }
 
 #define SYNCHRONOUS(direction, null_stream) \
@@ -72,23 +61,3 @@ COPY_ASYNC_ENTRIES(cuMemcpyAsync, cuMemcpyAsync_ptsz, cuda_address, cuda_address
 COPY_ASYNC_ENTRIES(cuMemcpyHtoDAsync_v2, cuMemcpyHtoDAsync_v2_ptsz, cuda_address, const void *, COPY_HOST_TO_DEVICE)
 COPY_ASYNC_ENTRIES(cuMemcpyDtoHAsync_v2, cuMemcpyDtoHAsync_v2_ptsz, void *, cuda_address, COPY_DEVICE_TO_HOST)
 COPY_ASYNC_ENTRIES(cuMemcpyDtoDAsync_v2, cuMemcpyDtoDAsync_v2_ptsz, cuda_address, cuda_address, COPY_DEVICE_TO_DEVICE)
-
-int cuMemsetD8_v2(cuda_address destination, unsigned char value, size_t size)
-{
-    return set(destination, value, size, SYNCHRONOUS(COPY_ANY, NULL_IS_LEGACY));
-}
-
-int cuMemsetD8_v2_ptds(cuda_address destination, unsigned char value, size_t size)
-{
-    return set(destination, value, size, SYNCHRONOUS(COPY_ANY, NULL_IS_PER_THREAD));
-}
-
-int cuMemsetD8Async(cuda_address destination, unsigned char value, size_t size, void *stream)
-{
-    return set(destination, value, size, ASYNCHRONOUS(COPY_ANY, NULL_IS_LEGACY));
-}
-
-int cuMemsetD8Async_ptsz(cuda_address destination, unsigned char value, size_t size, void *stream)
-{
-    return set(destination, value, size, ASYNCHRONOUS(COPY_ANY, NULL_IS_PER_THREAD));
-}

@@ -27,6 +27,9 @@ static const struct {
     {78, 1},    /* STREAM_PRIORITIES_SUPPORTED */
     {91, 1},    /* CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM */
     {99, 1},    /* HOST_REGISTER_SUPPORTED */
+    {115, 1},   /* MEMORY_POOLS_SUPPORTED */
+    {142, 1},   /* HOST_NUMA_MEMORY_POOLS_SUPPORTED, since 12.9 */
+    {144, 1},   /* HOST_MEMORY_POOLS_SUPPORTED, since 13.0 */
 };
 
 static int check(const void *answer, int device)

@@ -30,7 +30,7 @@ static int destroy(struct graph *(*find)(void *), void *handle)
         return code;
     engine_lock();
     struct graph *graph = find(handle);
-    if (graph == NULL)
+    if (graph == NULL || graph->captures) /* the second is assumed */
         code = CUDA_INVALID_VALUE;
     else
         graph_free(graph);

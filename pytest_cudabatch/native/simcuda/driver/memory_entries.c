@@ -3,6 +3,7 @@
 
 #include "../engine/devices.h"
 #include "../engine/faults.h"
+#include "../engine/pools.h"
 #include "../engine/schedule.h"
 #include "api.h"
 #include "state.h"
@@ -17,7 +18,7 @@ int cuMemAlloc_v2(cuda_address *address, size_t size)
     if (code != CUDA_OK)
         return code;
     engine_lock();
-    code = memory_allocate_device(size, address);
+    code = memory_allocate_device(device_current(), size, address);
     engine_unlock();
     return code;
 }
@@ -116,6 +117,12 @@ static int write_word(void *value, uintptr_t answer)
     return CUDA_OK;
 }
 
+/* Of the region's pool; NULL without one, or after its end. */
+static void *pool_handle(const struct region *region)
+{
+    return region->pool == NULL ? NULL : region->pool->object.handle;
+}
+
 /* Answers for an address inside `region`. */
 static int write_attribute(const struct region *region, cuda_address address, int attribute, void *value)
 {
@@ -139,6 +146,8 @@ static int write_attribute(const struct region *region, cuda_address address, in
         return write_word(value, region->size);
     case POINTER_IS_MAPPED:
         return write_int(value, 1);
+    case POINTER_POOL:
+        return write_word(value, (uintptr_t)pool_handle(region));
     }
     return CUDA_NOT_SUPPORTED;
 }

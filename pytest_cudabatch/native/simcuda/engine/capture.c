@@ -12,6 +12,7 @@ struct capture {
     bool invalidated;
     uint64_t id;
     struct graph *graph; /* owned */
+    void *next_depends_on; /* the newest node, when it was last asked for; the program reads it */
 };
 
 /* Guarded by the engine's lock. */
@@ -53,7 +54,7 @@ int capture_begin(struct stream *stream, int mode)
         return CUDA_ILLEGAL_STATE;
     struct capture *capture = calloc(1, sizeof *capture);
     struct graph *graph = graph_create();
-    if (capture == NULL || graph == NULL) {
+    if (capture == NULL || graph == NULL || !handle_create(&graph->object, OBJECT_GRAPH)) {
         free(capture);
         free(graph);
         return CUDA_OUT_OF_MEMORY;
@@ -63,6 +64,7 @@ int capture_begin(struct stream *stream, int mode)
     *capture = (struct capture){
         .next = captures, .stream = stream, .mode = mode, .thread = this_thread, .id = ++last_id, .graph = graph};
     captures = capture;
+    graph->captures = true;
     stream->capture = capture;
     return CUDA_OK;
 }
@@ -76,6 +78,7 @@ static struct graph *detach(struct capture *capture)
         link = &(*link)->next;
     *link = capture->next;
     capture->stream->capture = NULL;
+    graph->captures = false;
     free(capture);
     return graph;
 }
@@ -89,9 +92,7 @@ int capture_end(struct stream *stream, void **graph)
         return CUDA_CAPTURE_WRONG_THREAD;
     int code = capture->invalidated ? CUDA_CAPTURE_INVALIDATED : CUDA_OK;
     struct graph *captured = detach(capture);
-    if (code == CUDA_OK && !handle_create(&captured->object, OBJECT_GRAPH))
-        code = CUDA_OUT_OF_MEMORY;
-    *graph = captured->object.handle;
+    *graph = code == CUDA_OK ? captured->object.handle : NULL;
     if (code != CUDA_OK)
         graph_free(captured);
     return code;
@@ -113,9 +114,17 @@ void capture_abandon_all(int device)
     }
 }
 
-uint64_t capture_id(const struct stream *stream)
+void capture_state(const struct stream *stream, struct capture_state *state)
 {
-    return stream->capture == NULL ? 0 : stream->capture->id;
+    struct capture *capture = stream->capture;
+    *state = (struct capture_state){.id = 0};
+    if (capture == NULL)
+        return;
+    capture->next_depends_on = capture->graph->last;
+    *state = (struct capture_state){.id = capture->id,
+                                    .graph = capture->graph->object.handle,
+                                    .nodes = &capture->next_depends_on,
+                                    .count = capture->graph->last == NULL ? 0 : 1};
 }
 
 /* Does work on the legacy stream have to wait for the capture's stream? */
@@ -204,7 +213,7 @@ static int capture_work(struct capture *capture, struct work *work)
 {
     if (capture->invalidated)
         return CUDA_CAPTURE_INVALIDATED;
-    if (work->kind == WORK_RECORD || work->kind == WORK_WAIT)
+    if (work->kind == WORK_RECORD || work->kind == WORK_WAIT || work->kind == WORK_FREE)
         return CUDA_NOT_SUPPORTED;
     graph_add(capture->graph, work);
     return CUDA_OK;

@@ -21,15 +21,22 @@ bool capture_takes_batches(void);
 
 int capture_begin(struct stream *stream, int mode);
 
-/* Gives the graph a handle, NULL when the capture was invalidated: that is an error. */
+/* Gives the graph's handle, NULL when the capture was invalidated: that is an error. */
 int capture_end(struct stream *stream, void **graph);
 
 /* Ends a capture with its stream, or all of a device with their context. */
 void capture_abandon(struct stream *stream);
 void capture_abandon_all(int device);
 
-/* A number that no other capture of the process has; 0 where there is none. */
-uint64_t capture_id(const struct stream *stream);
+/* What cuStreamGetCaptureInfo can tell of a capture; all 0 where there is none. */
+struct capture_state {
+    uint64_t id; /* no other capture of the process has it */
+    void *graph; /* its handle; only to be looked at before the capture ends */
+    void *const *nodes; /* what the next node will depend on; valid until the next call about the stream */
+    size_t count;
+};
+
+void capture_state(const struct stream *stream, struct capture_state *state);
 
 /* CAPTURE_NONE, ACTIVE or INVALIDATED; CUDA_CAPTURE_IMPLICIT for the legacy stream beside a blocking capture. */
 int capture_status(const struct stream *stream, int *status);

@@ -193,13 +193,16 @@ int copy_one(struct stream *stream, cuda_address destination, cuda_address sourc
 }
 
 /* A fill of device memory need not be waited for either, whatever the call's name says. */
-int copy_set(struct stream *stream, cuda_address destination, int value, size_t size, enum completion completion)
+int copy_fill(struct stream *stream, const struct fill *fill, enum completion completion)
 {
     const struct region *region;
-    if (size == 0)
+    size_t size;
+    if (fill->count == 0)
         return CUDA_OK;
+    if (fill->destination % fill->width != 0 || __builtin_mul_overflow(fill->count, (size_t)fill->width, &size))
+        return CUDA_INVALID_VALUE;
     engine_lock();
-    enum standing standing = memory_standing(destination, size, &region);
+    enum standing standing = memory_standing(fill->destination, size, &region);
     bool on_device = side_of(region) == SIDE_DEVICE;
     engine_unlock();
     if (standing != STANDING_INSIDE)
@@ -207,8 +210,9 @@ int copy_set(struct stream *stream, cuda_address destination, int value, size_t 
     struct work *work = work_create(WORK_SET);
     if (work == NULL)
         return CUDA_OUT_OF_MEMORY;
-    work->set.to = memory_view(destination);
-    work->set.value = value;
-    work->set.size = size;
+    work->set.to = memory_view(fill->destination);
+    work->set.value = fill->value;
+    work->set.width = fill->width;
+    work->set.count = fill->count;
     return hand_over(stream, work, on_device && may_return_early(stream) ? COMPLETION_LATER : completion);
 }

@@ -32,7 +32,16 @@ struct rows {
 /* The same for rows, as one copy. */
 int copy_rows(struct stream *stream, const struct rows *rows, enum direction direction, enum completion completion);
 
-int copy_set(struct stream *stream, cuda_address destination, int value, size_t size, enum completion completion);
+/* A fill of `count` elements of `width` bytes: 1, 2 or 4. */
+struct fill {
+    cuda_address destination;
+    uint32_t value;
+    unsigned width;
+    size_t count;
+};
+
+/* CUDA_INVALID_VALUE for an address that is not aligned to the elements, or a range that is not in one allocation. */
+int copy_fill(struct stream *stream, const struct fill *fill, enum completion completion);
 
 /* One batch as the API describes it; all arrays belong to the caller. */
 struct batch {

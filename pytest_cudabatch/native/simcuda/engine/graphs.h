@@ -11,7 +11,8 @@
 #include "schedule.h"
 
 struct graph {
-    struct object object; /* first, see handles.h; its handle comes when the capture ends */
+    struct object object; /* first, see handles.h */
+    bool captures;        /* a capture adds to it, which owns it until it ends */
     struct work *first, *last;
 };
 

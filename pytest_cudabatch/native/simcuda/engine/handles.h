@@ -1,5 +1,5 @@
 /*
- * Handles of streams, events and graphs, laid out so that misuse shows.
+ * Handles of streams, events, graphs and pools, laid out so that misuse shows.
  *
  * Each handle is the address of a read-only page of its own whose first word points at the object. So a
  * write through a handle faults (a stream passed in failIdx's place), and reading through something that
@@ -13,7 +13,7 @@
 
 #include <stdbool.h>
 
-enum object_kind { OBJECT_STREAM, OBJECT_EVENT, OBJECT_GRAPH, OBJECT_EXECUTABLE };
+enum object_kind { OBJECT_STREAM, OBJECT_EVENT, OBJECT_GRAPH, OBJECT_EXECUTABLE, OBJECT_POOL };
 
 /* First member of whatever has a handle. */
 struct object {

@@ -106,14 +106,13 @@ static cuda_address find_gap(int device, size_t size)
     return candidate < end && end - candidate >= size ? candidate : 0;
 }
 
-int memory_allocate_device(size_t size, cuda_address *address)
+int memory_allocate_device(int device, size_t size, cuda_address *address)
 {
     if (size == 0)
         return CUDA_INVALID_VALUE;
     int code = reserve_device_range();
     if (code != CUDA_OK)
         return code;
-    int device = device_current();
     cuda_address found = find_gap(device, size);
     if (found == 0)
         return CUDA_OUT_OF_MEMORY;
@@ -192,16 +191,67 @@ static void release(const struct region *region)
     }
 }
 
-int memory_free(enum region_kind kind, cuda_address address)
+/* The region that starts at `address`, or NULL. */
+static struct region *find_start(cuda_address address)
 {
-    const struct region *found = memory_find(address);
-    if (found == NULL || found->kind != kind || found->address != address)
-        return CUDA_INVALID_VALUE;
-    release(found);
-    size_t index = (size_t)(found - regions);
+    size_t above = first_above(address);
+    return above > 0 && regions[above - 1].address == address ? &regions[above - 1] : NULL;
+}
+
+static void remove_region(struct region *region)
+{
+    release(region);
+    size_t index = (size_t)(region - regions);
     region_count--;
     memmove(&regions[index], &regions[index + 1], (region_count - index) * sizeof *regions);
+}
+
+int memory_free(enum region_kind kind, cuda_address address)
+{
+    struct region *found = find_start(address);
+    if (found == NULL || found->kind != kind || found->leaving)
+        return CUDA_INVALID_VALUE;
+    remove_region(found);
     return CUDA_OK;
+}
+
+int memory_begin_free(cuda_address address)
+{
+    struct region *found = find_start(address);
+    if (found == NULL || found->leaving || !(found->pooled || found->kind == REGION_DEVICE))
+        return CUDA_INVALID_VALUE;
+    found->leaving = true;
+    return CUDA_OK;
+}
+
+void memory_end_free(cuda_address address)
+{
+    struct region *found = find_start(address);
+    if (found != NULL && found->leaving)
+        remove_region(found);
+}
+
+void memory_give_to_pool(cuda_address address, struct pool *pool)
+{
+    struct region *region = find_start(address);
+    region->pooled = true;
+    region->pool = pool;
+}
+
+void memory_forget_pool(const struct pool *pool)
+{
+    for (size_t index = 0; index < region_count; index++)
+        if (regions[index].pool == pool)
+            regions[index].pool = NULL;
+}
+
+uint64_t memory_used_of_pool(const struct pool *pool)
+{
+    uint64_t used = 0;
+    for (size_t index = 0; index < region_count; index++)
+        if (regions[index].pool == pool)
+            used += regions[index].size;
+    return used;
 }
 
 void memory_free_all(int device)
@@ -232,7 +282,8 @@ enum standing memory_standing(cuda_address address, size_t size, const struct re
     *region = NULL;
     if (below != NULL && address - below->address < below->size) {
         *region = below;
-        return size <= below->size - (address - below->address) ? STANDING_INSIDE : STANDING_ASTRIDE;
+        bool inside = size <= below->size - (address - below->address) && !below->leaving;
+        return inside ? STANDING_INSIDE : STANDING_ASTRIDE;
     }
     if (above < region_count && regions[above].address - address < size)
         return STANDING_ASTRIDE;

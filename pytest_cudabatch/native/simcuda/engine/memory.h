@@ -23,17 +23,20 @@ struct region {
     enum region_kind kind;
     int device; /* where it lies, or in whose context it was made */
     unsigned flags; /* of cuMemHostAlloc or cuMemHostRegister */
+    bool pooled;    /* allocated from a pool, */
+    struct pool *pool; /* from this one, which is not gone yet; or NULL */
+    bool leaving;   /* a stream will free it: no call may name it any more, work that is queued still may */
 };
 
 /* How a range of addresses lies to the regions. Two regions side by side are two. */
 enum standing {
     STANDING_UNKNOWN,  /* touches none of them: pageable host memory, or nothing at all */
     STANDING_INSIDE,   /* lies in one */
-    STANDING_ASTRIDE,  /* lies partly in one, or in several */
+    STANDING_ASTRIDE,  /* lies partly in one, in several, or in one that a stream will free */
 };
 
 /* Each returns a cuda_code; a size of 0 is CUDA_INVALID_VALUE. */
-int memory_allocate_device(size_t size, cuda_address *address); /* the thread's current device's */
+int memory_allocate_device(int device, size_t size, cuda_address *address);
 int memory_allocate_pinned(size_t size, unsigned flags, cuda_address *address);
 
 /*
@@ -48,6 +51,18 @@ int memory_register(size_t size, unsigned flags, cuda_address address);
 /* Frees or forgets the region of this kind that starts at `address`, else CUDA_INVALID_VALUE. */
 int memory_free(enum region_kind kind, cuda_address address);
 void memory_free_all(int device);
+
+/* For the allocation at `address`, which is there. */
+void memory_give_to_pool(cuda_address address, struct pool *pool);
+void memory_forget_pool(const struct pool *pool);
+uint64_t memory_used_of_pool(const struct pool *pool);
+
+/*
+ * Frees in two steps what a pool or cuMemAlloc has allocated at `address`: CUDA_INVALID_VALUE for anything else, or
+ * twice; and when a stream comes to it, if the region is still there.
+ */
+int memory_begin_free(cuda_address address);
+void memory_end_free(cuda_address address);
 
 /* Returns the region that contains `address`, or NULL. */
 const struct region *memory_find(cuda_address address);

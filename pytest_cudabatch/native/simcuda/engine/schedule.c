@@ -10,6 +10,7 @@
 #include "adversary.h"
 #include "choosing.h"
 #include "devices.h"
+#include "memory.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -80,6 +81,8 @@ static void finish(struct stream *stream)
     struct work *work = stream->first;
     if (work->kind == WORK_RECORD)
         reach(work->mark);
+    if (work->kind == WORK_FREE)
+        memory_end_free(work->freed);
     stream->finished = work->ticket;
     stream->busy = false;
     stream->first = work->next;
@@ -98,6 +101,16 @@ static void copy_all(const struct work *work)
         const struct copy *copy = &work->batch.copies[index];
         memmove(copy->to, copy->from, copy->size);
     }
+}
+
+static void set_all(const struct work *work)
+{
+    if (work->set.width == 1) {
+        memset(work->set.to, (int)work->set.value, work->set.count);
+        return;
+    }
+    for (size_t index = 0; index < work->set.count; index++) /* little-endian, as every host of a GPU is */
+        memcpy((char *)work->set.to + index * work->set.width, &work->set.value, work->set.width);
 }
 
 static void run_released(void);
@@ -142,7 +155,7 @@ static void run_first(struct stream *stream)
         copy_all(work);
         break;
     case WORK_SET:
-        memset(work->set.to, work->set.value, work->set.size);
+        set_all(work);
         break;
     case WORK_HOST_FUNCTION:
         /* A thread of its own: it may block for as long as it likes while other streams go on. */
@@ -154,7 +167,8 @@ static void run_first(struct stream *stream)
         break;
     case WORK_RECORD:
     case WORK_WAIT:
-        break;
+    case WORK_FREE:
+        break; /* what they change needs the lock: see finish */
     }
     engine_lock();
     finish(stream);

@@ -41,7 +41,7 @@ struct copy {
 
 typedef void (*host_function)(void *argument);
 
-enum work_kind { WORK_COPIES, WORK_SET, WORK_RECORD, WORK_WAIT, WORK_HOST_FUNCTION };
+enum work_kind { WORK_COPIES, WORK_SET, WORK_RECORD, WORK_WAIT, WORK_HOST_FUNCTION, WORK_FREE };
 
 struct work {
     struct work *next;
@@ -56,14 +56,16 @@ struct work {
         } batch;
         struct {
             void *to;
-            int value;
-            size_t size;
+            uint32_t value;
+            unsigned width; /* of an element: 1, 2 or 4 bytes */
+            size_t count;   /* of elements */
         } set;
         struct mark *mark; /* owned reference: to reach, or to wait for */
         struct {
             host_function call;
             void *argument;
         } host;
+        cuda_address freed; /* an allocation that is leaving */
     };
 };
 

@@ -145,11 +145,12 @@ static size_t count_arguments(va_list list)
     return count;
 }
 
-/* Gathers the arguments up to the NULL into `array`, which takes as many and the NULL, as libc does it. */
-static void gather_arguments(char **array, char *first, va_list list)
+/* Gathers the arguments up to the NULL into `array`, which takes as many and the NULL, as libc does it. Goes on
+ * in the caller's own list: what is behind the NULL is the caller's next. */
+static void gather_arguments(char **array, char *first, va_list *list)
 {
     *array++ = first;
-    while ((*array = va_arg(list, char *)) != NULL)
+    while ((*array = va_arg(*list, char *)) != NULL)
         array++;
 }
 
@@ -159,7 +160,7 @@ static void gather_arguments(char **array, char *first, va_list list)
     char *arguments[count_arguments(list) + 1];            \
     va_end(list);                                          \
     va_start(list, first);                                 \
-    gather_arguments(arguments, (char *)(uintptr_t)(first), list)
+    gather_arguments(arguments, (char *)(uintptr_t)(first), &list)
 
 static int watched_execl(const char *path, const char *first, ...)
 {

@@ -174,7 +174,7 @@ static void write_absent(int attribute, void *value)
 
 int cuPointerGetAttributes(unsigned count, const int *attributes, void **values, cuda_address address)
 {
-    struct region region;
+    struct region region = {0};
     int code = attributes == NULL || values == NULL ? CUDA_INVALID_VALUE : context_ready();
     if (code != CUDA_OK)
         return code;

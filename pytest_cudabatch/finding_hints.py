@@ -91,7 +91,7 @@ HINTS = {
         "cuGetProcAddress; an address that the code computes cannot be taken over"
     ),
     Code.NO_EVIDENCE: (
-        "the dynamic loader must honour LD_AUDIT: x86-64, and no static, musl or setuid interpreter"
+        "the dynamic loader must honour LD_AUDIT: glibc, and no static, musl or setuid interpreter"
     ),
 }
 """What to do about each finding; one sentence for all cells that share a cause."""

@@ -5,6 +5,7 @@
 #include "arity.h"
 #include "evidence.h"
 #include "injections.h"
+#include "machine.h"
 #include "objects.h"
 #include "tables.h"
 #include "trace.h"

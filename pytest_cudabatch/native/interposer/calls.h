@@ -6,14 +6,6 @@
 #include "slot.h"
 #include "stubs.h"
 
-/* Tells threads apart, as `thread` in evidence. */
-static inline uint64_t thread_pointer(void)
-{
-    uint64_t pointer;
-    __asm__("movq %%fs:0, %0" : "=r"(pointer));
-    return pointer;
-}
-
 /* Object and offset of the code that called; a tail call out of a watched function is that function's. */
 struct caller {
     uint16_t object;

@@ -10,13 +10,13 @@
 #include <stdbool.h>
 #include <ucontext.h>
 
-#include "calls.h"
 #include "evidence.h"
+#include "machine.h"
 #include "objects.h"
 #include "slot.h"
 #include "system_calls.h"
 
-enum { KERNEL_RESTORER = 0x04000000 /* SA_RESTORER */, SIGNALS = 32 };
+enum { SIGNALS = 32 };
 
 static const int fatal[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
 enum { FATAL = sizeof fatal / sizeof fatal[0] };
@@ -37,16 +37,11 @@ static bool take(struct evidence_fault *fault)
     return atomic_compare_exchange_strong(&fault->entry.state, &empty, EVIDENCE_WRITING);
 }
 
-static uint64_t instruction_of(const ucontext_t *context)
-{
-    return (uint64_t)context->uc_mcontext.gregs[REG_RIP];
-}
-
 static void describe(struct evidence_fault *fault, const siginfo_t *information, const ucontext_t *context)
 {
     static struct object_search search;
     static atomic_flag in_use = ATOMIC_FLAG_INIT; /* only by threads that crash in different slots */
-    uint64_t instruction = instruction_of(context);
+    uint64_t instruction = INSTRUCTION_OF(context);
     fault->signal = information->si_signo;
     fault->code = information->si_code;
     fault->thread = thread_pointer();
@@ -90,8 +85,8 @@ static void watch(int number)
 {
     static const struct kernel_action ours = {
         .handler = handle,
-        .flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER | KERNEL_RESTORER,
-        .restorer = fault_handler_return,
+        .flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER | HANDLER_FLAGS,
+        .restorer = HANDLER_RETURN,
     };
     struct kernel_action there;
     if (system_failed(system_signal_action(number, NULL, &there)) || (void *)there.handler == (void *)SIG_IGN ||

@@ -12,7 +12,4 @@
 /* Installs the handler for each fatal signal that is not ignored; once installed, for a forked child too. */
 void faults_watch(void);
 
-/* In faults_x86_64.S: returns from the handler, as the kernel wants it on x86-64. */
-void fault_handler_return(void);
-
 #endif

@@ -7,6 +7,7 @@
 #include "elf_image.h"
 #include "evidence.h"
 #include "functions.h"
+#include "machine.h"
 #include "maps.h"
 #include "memory.h"
 #include "objects.h"
@@ -14,7 +15,7 @@
 #include "system_calls.h"
 #include "tables.h"
 
-enum { PLACES = 256, PAGE = 4096 };
+enum { PLACES = 256, LARGEST_PAGE = 64 * 1024 };
 
 enum place_state { PLACE_FREE, PLACE_TAKEN, PLACE_WAITING, PLACE_BUSY };
 
@@ -49,6 +50,24 @@ static void record(const struct place *place, uint64_t real, enum evidence_via v
     tables_add(BINDINGS, &binding.entry);
 }
 
+struct pages {
+    uint64_t start, size;
+};
+
+/* The smallest piece of the mapping around the address that is made of whole pages, whatever size they have. */
+static struct pages pages_around(uint64_t address, const struct mapped_file *mapping)
+{
+    uint64_t start = address / LARGEST_PAGE * LARGEST_PAGE, end = start + LARGEST_PAGE;
+    start = start > mapping->start ? start : mapping->start;
+    end = end < mapping->end ? end : mapping->end;
+    return (struct pages){start, end - start};
+}
+
+static bool protect(struct pages pages, long access)
+{
+    return !system_failed(system_call(SYS_mprotect, (long)pages.start, (long)pages.size, access, 0, 0, 0));
+}
+
 /* Stores an aligned word in memory that may be write-protected, as by RELRO, and leaves it as it was. */
 static bool store(uint64_t *address, uint64_t word)
 {
@@ -56,39 +75,25 @@ static bool store(uint64_t *address, uint64_t word)
     struct maps_reading reading;
     if (!maps_find((uint64_t)address, &mapping, &reading) || (mapping.executable && !mapping.writable))
         return false; /* a page of code must not lose its rights, not even for a moment */
-    long page = (long)((uint64_t)address / PAGE * PAGE);
-    if (!mapping.writable &&
-        system_failed(system_call(SYS_mprotect, page, PAGE, PROT_READ | PROT_WRITE, 0, 0, 0)))
+    struct pages pages = pages_around((uint64_t)address, &mapping);
+    if (!mapping.writable && !protect(pages, PROT_READ | PROT_WRITE))
         return false;
     __atomic_store_n(address, word, __ATOMIC_RELEASE);
     if (!mapping.writable)
-        system_call(SYS_mprotect, page, PAGE, PROT_READ, 0, 0, 0);
+        protect(pages, PROT_READ);
     return true;
 }
 
 static bool ask_for_report(Elf64_Rela *relocation)
 {
-    uint64_t info = ELF64_R_INFO(ELF64_R_SYM(relocation->r_info), R_X86_64_JUMP_SLOT);
+    uint64_t info = ELF64_R_INFO(ELF64_R_SYM(relocation->r_info), RELOCATION_JUMP_SLOT);
     return store(&relocation->r_info, info);
 }
 
 static bool is_pointer(const Elf64_Rela *relocation)
 {
     uint64_t type = ELF64_R_TYPE(relocation->r_info);
-    return type == R_X86_64_GLOB_DAT || type == R_X86_64_64 || type == R_X86_64_JUMP_SLOT;
-}
-
-/* The types that put a symbol's address or distance elsewhere than into a pointer. */
-static bool is_embedded(const Elf64_Rela *relocation)
-{
-    switch (ELF64_R_TYPE(relocation->r_info)) {
-    case R_X86_64_PC32:
-    case R_X86_64_PLT32:
-    case R_X86_64_PC64:
-    case R_X86_64_32:
-    case R_X86_64_32S: return true;
-    default: return false;
-    }
+    return type == RELOCATION_TABLE || type == RELOCATION_DATA || type == RELOCATION_JUMP_SLOT;
 }
 
 static struct place *free_place(void)
@@ -129,7 +134,7 @@ static void consider(const struct opened_object *object, Elf64_Rela *relocation)
     bool is_own = symbol->st_shndx != SHN_UNDEF;
     if (is_own && object->is_cuda)
         return; /* its own business: what it hands out is seen where it is handed out */
-    if (is_embedded(relocation))
+    if (relocation_is_embedded(ELF64_R_TYPE(relocation->r_info)))
         record(&(struct place){.function = function, .map = object->map}, 0, EVIDENCE_UNSEEN);
     struct place *place = is_pointer(relocation) ? free_place() : NULL;
     if (place == NULL)
@@ -140,7 +145,7 @@ static void consider(const struct opened_object *object, Elf64_Rela *relocation)
     place->addend = (uint64_t)relocation->r_addend;
     place->own = is_own ? object->map->l_addr + symbol->st_value : 0;
     place->map = object->map;
-    bool asked = place->type != R_X86_64_JUMP_SLOT && place->addend == 0 && ask_for_report(relocation);
+    bool asked = place->type != RELOCATION_JUMP_SLOT && place->addend == 0 && ask_for_report(relocation);
     atomic_store(&place->asked, asked);
     atomic_fetch_add(&waiting, 1);
     atomic_store_explicit(&place->state, PLACE_WAITING, memory_order_release);
@@ -177,7 +182,7 @@ bool relocation_report(const struct link_map *map, const char *symbol)
     for (uint64_t i = 0; i < relocations.count; i++) {
         uint64_t info = relocations.table[i].r_info;
         const Elf64_Sym *named = &object.symbols.symbols[ELF64_R_SYM(info)];
-        if (ELF64_R_TYPE(info) == R_X86_64_GLOB_DAT && text_equal(object.symbols.strings + named->st_name, symbol))
+        if (ELF64_R_TYPE(info) == RELOCATION_TABLE && text_equal(object.symbols.strings + named->st_name, symbol))
             return ask_for_report(&relocations.table[i]);
     }
     return false;
@@ -215,14 +220,14 @@ static void replace(const struct place *place, uint64_t real)
     }
     uint64_t stub = stub_for(place->function, real);
     bool replaced = stub != real && store((uint64_t *)place->address, stub);
-    enum evidence_via via = place->type == R_X86_64_JUMP_SLOT ? EVIDENCE_VIA_PLT : EVIDENCE_VIA_RELOCATION;
+    enum evidence_via via = place->type == RELOCATION_JUMP_SLOT ? EVIDENCE_VIA_PLT : EVIDENCE_VIA_RELOCATION;
     record(place, real, replaced ? via : EVIDENCE_UNSEEN);
 }
 
 /* Until it is relocated, a PLT's slot holds where its own code lies, before the dynamic section in any layout. */
 static bool is_link_time_address(const struct place *place, uint64_t word)
 {
-    return place->type == R_X86_64_JUMP_SLOT && place->map->l_addr != 0 &&
+    return place->type == RELOCATION_JUMP_SLOT && place->map->l_addr != 0 &&
            word < (uint64_t)place->map->l_ld - place->map->l_addr;
 }
 
@@ -234,7 +239,7 @@ static bool settle(const struct place *place)
     if (word == 0 || real == 0 || is_link_time_address(place, word) || object_at(real) == EVIDENCE_NO_OBJECT)
         return false; /* not relocated yet, or the symbol is weak and was not found */
     if (stub_at(real) != NULL) {
-        tables_note_capability(place->type == R_X86_64_JUMP_SLOT ? 0 : CAPABILITY_NOW, 0);
+        tables_note_capability(place->type == RELOCATION_JUMP_SLOT ? 0 : CAPABILITY_NOW, 0);
         return true;
     }
     if (is_in_object(place->map, real) && real != place->own)

@@ -1,12 +1,15 @@
 /*
  * Watched functions that are bound without la_symbind: pointers that relocations fill, in a table of addresses
- * (GLOB_DAT: -fno-plt, or an address taken by code) or in data (R_X86_64_64: an address taken by a constant).
+ * (GLOB_DAT: -fno-plt, or an address taken by code) or in data (ABS64, which x86-64 calls 64: an address taken by a constant).
  *
  * While an object is relocated, the dynamic linker reports what has the type JUMP_SLOT. All three types are
  * computed alike, so before that happens the type in the object's table is changed: then the linker reports
  * the binding and stores what it is answered, ahead of any constructor. Where it does not report (glibc before
  * 2.35) or the table cannot be changed, the pointer itself is replaced as soon as it can be; what cannot be
  * replaced either is noted as unseen.
+ *
+ * The table cannot be changed where it shares a segment with code, because code must not lose its rights for a
+ * moment: a linker's choice, and the usual one on aarch64.
  *
  * Never seen: copies that were made of a pointer before it was replaced (only where the linker does not
  * report), also by IRELATIVE resolvers; calls within the library that defines the function; static functions.

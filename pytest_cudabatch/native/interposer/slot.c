@@ -25,7 +25,7 @@ struct process_memory {
     _Atomic uint32_t unserved; /* 1: all slots were taken */
 };
 static struct process_memory *memory;
-static bool memory_is_wiped; /* false on a kernel without MADV_WIPEONFORK: ask for the pid each time */
+static bool memory_is_wiped; /* false without MADV_WIPEONFORK: ask for the pid each time */
 
 struct environment_reader {
     size_t matched;   /* characters of `variable` seen at the start of the current entry */
@@ -91,6 +91,15 @@ static struct evidence_header *map_file(const char *path)
     return header != NULL && has_this_layout(header, (uint64_t)status.st_size) ? header : NULL;
 }
 
+/* True where a forked child is sure to find the memory empty. Kernels refuse advice that they do not know; an
+ * emulator that takes every advice for a hint, as qemu-user 7.2 does, is told by one that nobody knows. */
+static bool wipe_on_fork(void *start, long size)
+{
+    enum { UNKNOWN_ADVICE = 0x7fff };
+    return !system_failed(system_call(SYS_madvise, (long)start, size, MADV_WIPEONFORK, 0, 0, 0)) &&
+           system_failed(system_call(SYS_madvise, (long)start, size, UNKNOWN_ADVICE, 0, 0, 0));
+}
+
 bool slot_open_file(void)
 {
     if (!evidence_path(file_path))
@@ -98,8 +107,7 @@ bool slot_open_file(void)
     memory = system_map(MEMORY_BYTES, MAP_PRIVATE | MAP_ANONYMOUS, -1);
     if (memory == NULL)
         return false;
-    memory_is_wiped =
-        !system_failed(system_call(SYS_madvise, (long)memory, MEMORY_BYTES, MADV_WIPEONFORK, 0, 0, 0));
+    memory_is_wiped = wipe_on_fork(memory, MEMORY_BYTES);
     file = map_file(file_path);
     return file != NULL;
 }

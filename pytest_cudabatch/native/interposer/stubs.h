@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { STUBS = 256, STUB_BYTES = 16, STACK_WORDS = 8 };
+#include "machine.h"
 
 struct stub {
     _Atomic uint32_t state; /* enum evidence_state */
@@ -18,14 +18,13 @@ struct stub {
     uint64_t real;
 };
 
-/* Lies on the caller's stack from the stub's entry to its return; stubs_x86_64.S knows the offsets. */
+/* Lies on the caller's stack from the stub's entry to its return; stubs_*.S knows the offsets. */
 struct call_frame {
-    uint64_t arguments[6]; /* parameters 1 to 6: rdi, rsi, rdx, rcx, r8, r9 */
-    uint64_t rax;          /* at entry, passed on */
-    uint64_t r10;
+    uint64_t arguments[REGISTER_ARGUMENTS];
+    uint64_t passed_on[REGISTERS_PASSED_ON];
     uint64_t stub; /* its number */
     uint64_t result;
-    uint64_t result_high;          /* rdx */
+    uint64_t result_high;          /* of a result of two registers */
     struct evidence_call *call;    /* the record to complete; NULL: none */
     struct evidence_site *site;    /* the counters to complete; NULL: none */
     uint64_t claim;                /* of the slot that both lie in */
@@ -33,21 +32,20 @@ struct call_frame {
     uint16_t effect;               /* enum evidence_effect of the rule whose turn it is; 0: none */
     uint16_t rule;                 /* its index in the slot */
     uint32_t delay;                /* milliseconds to wait before the call */
-    uint64_t caller_frame_pointer; /* rbp */
+    _Alignas(16) uint64_t caller_frame_pointer;
     uint64_t return_address;
-    uint64_t stack[STACK_WORDS]; /* the caller's: parameters 7, 8, 9 and what lies behind */
+    uint64_t stack[STACK_WORDS]; /* the caller's: the parameters that lie there, and what lies behind */
 };
 
-_Static_assert(offsetof(struct call_frame, stub) == 64, "as in stubs_x86_64.S");
-_Static_assert(offsetof(struct call_frame, result) == 72, "as in stubs_x86_64.S");
-_Static_assert(offsetof(struct call_frame, caller_frame_pointer) == 128, "as in stubs_x86_64.S");
-_Static_assert(offsetof(struct call_frame, stack) == 144, "as in stubs_x86_64.S");
+_Static_assert(offsetof(struct call_frame, stub) == FRAME_STUB, "as in stubs_*.S");
+_Static_assert(offsetof(struct call_frame, result) == FRAME_RESULT, "as in stubs_*.S");
+_Static_assert(offsetof(struct call_frame, caller_frame_pointer) == FRAME_SIZE, "as in stubs_*.S");
+_Static_assert(offsetof(struct call_frame, stack) == FRAME_SIZE + 16, "a frame pointer, a return address");
 
 /* Parameter `index`, from 0, of the call: in a register or in one of the stack words. */
 static inline uint64_t call_argument(const struct call_frame *frame, unsigned index)
 {
-    enum { REGISTERS = 6 };
-    return index < REGISTERS ? frame->arguments[index] : frame->stack[index - REGISTERS];
+    return index < REGISTER_ARGUMENTS ? frame->arguments[index] : frame->stack[index - REGISTER_ARGUMENTS];
 }
 
 /* The address to hand out for `real`; `real` itself where the pool is empty, which is noted as a loss. */
@@ -58,7 +56,7 @@ struct stub *stub_at(uint64_t address);
 
 struct stub *stub_numbered(uint64_t number);
 
-/* In stubs_x86_64.S: the stubs themselves, and where the real function returns to. */
+/* In stubs_*.S: the stubs themselves, and where the real function returns to. */
 extern const char stub_code[];
 extern const char stub_after_call[];
 

@@ -10,13 +10,9 @@
  */
 #include <cet.h> /* marks the object as fit for indirect-branch tracking and shadow stacks */
 
-#define STUBS 256
-#define STUB_BYTES 16
+#include "machine.h"
 
-#define FRAME_SIZE 128 /* up to caller_frame_pointer, which rbp points to */
-#define STUB_NUMBER 64
-#define RESULT 72
-#define RESULT_HIGH 80
+#define RESULT_HIGH (FRAME_RESULT + 8)
 
     .text
     .hidden stub_code
@@ -74,7 +70,7 @@ cudabatch_recorded_call: /* the name that a backtrace shows */
     movq %r9, 40(%rsp)
     movq %rax, 48(%rsp)
     movq %r10, 56(%rsp)
-    movq %r11, STUB_NUMBER(%rsp)
+    movq %r11, FRAME_STUB(%rsp)
     movq %rsp, %rdi
     call stub_enter
     movq %rax, %r11
@@ -94,14 +90,14 @@ cudabatch_recorded_call: /* the name that a backtrace shows */
     call *%r11
 stub_after_call:
     addq $64, %rsp
-    movq %rax, RESULT(%rsp)
+    movq %rax, FRAME_RESULT(%rsp)
     movq %rdx, RESULT_HIGH(%rsp)
     movq %rsp, %rdi
     call stub_leave
     movq %rax, %r11
     testq %rax, %rax
     jnz .Lpass
-    movq RESULT(%rsp), %rax
+    movq FRAME_RESULT(%rsp), %rax
     movq RESULT_HIGH(%rsp), %rdx
     .cfi_remember_state
     leave
@@ -121,7 +117,7 @@ stub_after_call:
 stub_injected_answer: /* called by the common path only, so rbp points behind its frame */
     .cfi_startproc
     _CET_ENDBR
-    movq (RESULT - FRAME_SIZE)(%rbp), %rax
+    movq (FRAME_RESULT - FRAME_SIZE)(%rbp), %rax
     ret
     .cfi_endproc
     .size stub_injected_answer, . - stub_injected_answer

@@ -1,5 +1,5 @@
 /*
- * Raw Linux system calls, x86-64: they need no libc and leave the program's errno alone. Each returns what
+ * Raw Linux system calls: they need no libc and leave the program's errno alone. Each returns what
  * the kernel returns: a negative errno (-4095 to -1) on failure.
  */
 #ifndef CUDABATCH_SYSTEM_CALLS_H
@@ -15,18 +15,7 @@
 #include <sys/syscall.h>
 #include <time.h>
 
-static inline long system_call(long number, long a, long b, long c, long d, long e, long f)
-{
-    register long r10 __asm__("r10") = d;
-    register long r8 __asm__("r8") = e;
-    register long r9 __asm__("r9") = f;
-    long result;
-    __asm__ volatile("syscall"
-                     : "=a"(result)
-                     : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
-                     : "rcx", "r11", "memory");
-    return result;
-}
+#include "machine.h"
 
 static inline bool system_failed(long result)
 {
@@ -68,7 +57,7 @@ static inline uint32_t system_getpid(void)
 struct kernel_action {
     void (*handler)(int number, siginfo_t *information, void *context);
     unsigned long flags;
-    void (*restorer)(void); /* absent on architectures without SA_RESTORER */
+    void (*restorer)(void); /* counts with SA_RESTORER among the flags only */
     uint64_t mask;
 };
 

@@ -16,7 +16,7 @@ enum {
     COUNT = 3,
     ATTRIBUTES = 4,
     FIRST_COPIES = 5,
-    ATTRIBUTE_COUNT = 0, /* the seventh, the first on the stack */
+    ATTRIBUTE_COUNT = 6,
     PIECES = 6
 };
 
@@ -120,7 +120,7 @@ void trace_batch(const struct call_frame *frame, const struct evidence_call *cal
         .sequence = call->sequence,
         .value = call->stream,
         .count = call->count,
-        .attributes = frame->stack[ATTRIBUTE_COUNT],
+        .attributes = call_argument(frame, ATTRIBUTE_COUNT),
         .thread = call->thread,
         .given = call->given,
         .flags = call->flags,

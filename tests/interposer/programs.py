@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from elftools.elf.elffile import ELFFile
+
 from pytest_cudabatch.interposer import Evidence, EvidenceFile, environment
 
 SOURCES = Path(__file__).parent / "sources"
@@ -69,16 +71,18 @@ class Compiler:
     """Compiles libraries of this directory's sources into one directory, each once."""
 
     directory: Path
+    command: str = "cc"
     _cache: dict[tuple[str, ...], Path] = field(default_factory=dict)
 
     def library(self, name: str, source: str, *flags: str) -> Path:
-        """Return the shared library ``name``, made of ``sources/source`` with ``flags``."""
+        """Return the shared library ``name``, or the program if it has no .so, made of ``sources/source``."""
         key = (name, source, *flags)
         if key not in self._cache:
             target = self.directory / f"{len(self._cache)}" / name
             target.parent.mkdir()
-            command = ["cc", "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-O2", "-g", "-fPIC", "-shared"]
-            subprocess.run([*command, str(SOURCES / source), "-o", str(target), *flags], check=True)
+            shared = ("-shared",) if ".so" in name else ()
+            command = [self.command, "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-O2", "-g", "-fPIC"]
+            subprocess.run([*command, *shared, str(SOURCES / source), "-o", str(target), *flags], check=True)
             self._cache[key] = target
         return self._cache[key]
 
@@ -150,9 +154,9 @@ class Programs:
 
 @functools.cache
 def symbol_offset(library: Path, symbol: str) -> int:
-    """Return a defined symbol's address as the file counts it, by nm."""
-    listing = subprocess.run(
-        ["nm", "-D", "--defined-only", str(library)], check=True, capture_output=True, text=True
-    )
-    rows = (line.split() for line in listing.stdout.splitlines())
-    return next(int(address, 16) for address, _, name in rows if name.partition("@")[0] == symbol)
+    """Return a defined symbol's address as the file counts it."""
+    with library.open("rb") as file:
+        symbols = ELFFile(file).get_section_by_name(".dynsym").iter_symbols()
+        return next(
+            int(row["st_value"]) for row in symbols if row.name == symbol and row["st_shndx"] != "SHN_UNDEF"
+        )

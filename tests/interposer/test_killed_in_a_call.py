@@ -98,6 +98,18 @@ def killed_in_its_second_call(programs: Programs, way: Way) -> tuple[Evidence, d
     return programs.evidence_file.read(0), libraries
 
 
+def assert_nothing_is_lost(evidence: Evidence, way: Way, caller: Path) -> None:
+    """Hold the evidence of a process that was killed in its second call against the way."""
+    calls = evidence.batch_calls()
+    assert [(call.count, call.returned) for call in calls] == [(3, 0), (4, None)]
+    expected = (way.function, way.owner, way.given, way.taken, str(caller))
+    for call in calls:
+        assert (call.function, call.owner, call.given, call.taken, call.caller.file) == expected
+    assert evidence.last_call == calls[-1]
+    assert (evidence.batch_count, evidence.per_copy_count, evidence.lost) == (2, 0, 0)
+    assert (evidence.path, evidence.mismatches, evidence.unseen) == (CopyPath.BATCH, (), ())
+
+
 def in_its_second_call(evidence: Evidence) -> bool:
     """Whether the function that hangs has been entered, and not only the layer above it."""
     return any(call.count == 4 and call.owner is not Owner.SHIM for call in evidence.in_flight)
@@ -107,14 +119,7 @@ def in_its_second_call(evidence: Evidence) -> bool:
 def test_nothing_of_a_way_is_lost(programs: Programs, name: str) -> None:
     way = WAYS[name]
     evidence, libraries = killed_in_its_second_call(programs, way)
-    calls = evidence.batch_calls()
-    assert [(call.count, call.returned) for call in calls] == [(3, 0), (4, None)]
-    expected = (way.function, way.owner, way.given, way.taken, str(libraries["caller"]))
-    for call in calls:
-        assert (call.function, call.owner, call.given, call.taken, call.caller.file) == expected
-    assert evidence.last_call == calls[-1]
-    assert (evidence.batch_count, evidence.per_copy_count, evidence.lost) == (2, 0, 0)
-    assert (evidence.path, evidence.mismatches, evidence.unseen) == (CopyPath.BATCH, (), ())
+    assert_nothing_is_lost(evidence, way, libraries["caller"])
 
 
 def test_layer_passes_on_what_is_not_its_own(programs: Programs) -> None:

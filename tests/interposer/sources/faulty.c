@@ -9,26 +9,42 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#if defined(__x86_64__)
+#define INSTRUCTION_OF(context) ((context)->uc_mcontext.gregs[REG_RIP])
+#define READ "movb (%0), %%al"
+#define WRITE "movb %%al, (%0)"
+#define ILLEGAL "ud2"
+#define CHANGED "rax"
+#elif defined(__aarch64__)
+#define INSTRUCTION_OF(context) ((context)->uc_mcontext.pc)
+#define READ "ldrb w1, [%0]"
+#define WRITE "strb w1, [%0]"
+#define ILLEGAL "udf #0"
+#define CHANGED "x1"
+#endif
+
 void fail_read(uint64_t address)
 {
-    __asm__ volatile(".globl at_read\nat_read: movb (%0), %%al" ::"r"(address) : "rax", "memory");
+    __asm__ volatile(".globl at_read\nat_read: " READ ::"r"(address) : CHANGED, "memory");
 }
 
 void fail_write(uint64_t address)
 {
-    __asm__ volatile(".globl at_write\nat_write: movb %%al, (%0)" ::"r"(address) : "memory");
+    __asm__ volatile(".globl at_write\nat_write: " WRITE ::"r"(address) : "memory");
 }
 
 void fail_illegal(uint64_t unused)
 {
     (void)unused;
-    __asm__ volatile(".globl at_illegal\nat_illegal: ud2");
+    __asm__ volatile(".globl at_illegal\nat_illegal: " ILLEGAL);
 }
 
+#ifdef __x86_64__ /* elsewhere a division by zero has a result */
 void fail_divide(uint64_t by)
 {
     __asm__ volatile(".globl at_divide\nat_divide: divq %0" ::"r"(by), "a"(1), "d"(0));
 }
+#endif
 
 void fail_jump(uint64_t address) { ((void (*)(void))address)(); }
 
@@ -65,7 +81,7 @@ static const void *this_object = &safe;
 
 static void say_and_exit(int number, siginfo_t *information, void *context)
 {
-    uint64_t instruction = (uint64_t)((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP];
+    uint64_t instruction = (uint64_t)INSTRUCTION_OF((ucontext_t *)context);
     uint64_t here = (uint64_t)__builtin_frame_address(0), stack = (uint64_t)alternate.ss_sp;
     int has_data = number == SIGSEGV || number == SIGBUS;
     long address = (long)information->si_addr - (has_data ? 0 : (long)instruction);

@@ -46,14 +46,15 @@ void caller_ask(int version, uint64_t flags)
 __asm__(".section .data.rel.ro, \"aw\"\n.balign 8\nbeyond: .quad cudaMemcpyBatchAsync + 1\n.text\n");
 extern char *const beyond __attribute__((visibility("hidden")));
 #elif OBTAIN == ADDRESS_TAKEN
-static call10 *const taken[] = {linked10};
+/* Read as it is, or the compiler would make a plain call of it. */
+static call10 *const volatile taken[] = {linked10};
 #endif
 
 #if OBTAIN != LINKED
 static void *obtain(void)
 {
 #if OBTAIN == ADDRESS_TAKEN
-    return (void *)*(call10 *const volatile *)taken;
+    return (void *)taken[0];
 #elif OBTAIN == COMPUTED
     return beyond - 1;
 #elif OBTAIN == BY_DEFAULT

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from pytest_cudabatch.errors import UsageError
@@ -14,9 +14,13 @@ from pytest_cudabatch.recording import Recording, StartError, as_json, exit_stat
 
 __all__ = ["configure", "run"]
 
+_UNWRITTEN = 4
+"""Exit status where all was well but that a file could not be written after the program's end."""
+
 _EPILOG = """\
 The program's streams are its own; what was recorded goes to stderr, or to the file of -o. The exit status is
-the program's; 128 + N where signal N ended it; 127 or 126 where there is no such program or it cannot be run.
+the program's; 128 + N where signal N ended it; 127 or 126 where there is no such program or it cannot be run;
+4 where it was 0 and a file could not be written.
 Children that go on when the program has ended are recorded up to then.
 SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 that are sent to cudabatch are passed on to the program.
 """
@@ -49,12 +53,27 @@ def run(options: argparse.Namespace) -> int:
     except StartError as error:
         _say(str(error))
         return error.status
-    _write(recording, options)
-    return exit_status(recording)
+    unwritten = [*_write(recording, options)]
+    if isinstance(recording.traced, str):
+        unwritten.append(recording.traced)
+    for problem in unwritten:
+        _say(problem)
+    return exit_status(recording) or (_UNWRITTEN if unwritten else 0)
 
 
 def _say(text: str) -> None:
-    sys.stderr.write(f"cudabatch: {text}\n")
+    _tell(f"cudabatch: {text}\n")
+
+
+def _tell(text: str) -> None:
+    """Write to stderr, where there is one that takes it: the exit status is the program's all the same."""
+    if sys.stderr is None:  # Python's way of saying that the process was started without one
+        return
+    try:
+        sys.stderr.write(text)
+        sys.stderr.flush()
+    except OSError:
+        sys.stderr = None  # what is still in the buffer would change the exit status when Python ends
 
 
 def _check_writable(output: Path | None) -> None:
@@ -67,15 +86,16 @@ def _check_writable(output: Path | None) -> None:
         raise UsageError(f"cannot write {output}: {error.strerror}") from error
 
 
-def _write(recording: Recording, options: argparse.Namespace) -> None:
+def _write(recording: Recording, options: argparse.Namespace) -> Iterator[str]:
+    """Write the recording, to stderr where the file of -o does not take it, and yield why it does not."""
     if options.json:
         text = json.dumps(as_json(recording), indent=1) + "\n"
     else:
         text = "".join(f"cudabatch: {line}\n" for line in lines(recording))
-    if options.output is None:
-        sys.stderr.write(text)
-        return
     try:
-        options.output.write_text(text, encoding="utf-8", errors="surrogateescape")
+        if options.output is not None:
+            options.output.write_text(text, encoding="utf-8", errors="surrogateescape")
+            return
     except OSError as error:
-        raise UsageError(f"cannot write {options.output}: {error.strerror}") from error
+        yield f"cannot write {options.output}: {error.strerror}"
+    _tell(text)

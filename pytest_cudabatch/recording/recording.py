@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from pytest_cudabatch.errors import UsageError
 from pytest_cudabatch.interposer import (
     EvidenceFile,
     Injection,
@@ -21,7 +22,7 @@ from pytest_cudabatch.interposer import (
 from pytest_cudabatch.recording.launch import run_program
 from pytest_cudabatch.recording.programs import find_program, why_not_audited
 
-__all__ = ["SLOTS", "NotRecorded", "Recording", "record"]
+__all__ = ["SLOTS", "NotRecorded", "Recording", "Traced", "record"]
 
 SLOTS = 256
 """How many processes can use CUDA in one recording; the file is sparse, 0.2 MB for each that does."""
@@ -55,7 +56,8 @@ class Recording:
     """What was recorded of a command. ``status`` is its wait status (os.waitstatus_to_exitcode reads it).
 
     ``processes`` made watched calls. ``others`` is how many further programs the audit library ran in, which
-    made none. ``unserved`` processes found no slot.
+    made none. ``unserved`` processes found no slot. ``traced`` is None where no trace was asked for, and a
+    sentence where it could not be kept.
     """
 
     command: tuple[str, ...]
@@ -64,7 +66,7 @@ class Recording:
     others: int
     not_recorded: tuple[NotRecorded, ...]
     unserved: int
-    traced: Traced | None = None
+    traced: Traced | str | None = None
 
 
 def record(
@@ -96,11 +98,14 @@ def record(
         shutil.rmtree(directory, ignore_errors=True)  # a child that goes on keeps what it has mapped
 
 
-def _keep_trace(recording: Recording, path: Path) -> Traced:
+def _keep_trace(recording: Recording, path: Path) -> Traced | str:
     from pytest_cudabatch.recording.raw_traces import read_traces  # noqa: PLC0415 - brings numpy
 
     trace = read_traces(recording.processes)
-    trace.save(path)
+    try:
+        trace.save(path)
+    except UsageError as error:
+        return str(error)
     return Traced(path, len(trace), len(trace.sizes), trace.skipped)
 
 

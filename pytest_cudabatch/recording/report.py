@@ -19,7 +19,7 @@ from pytest_cudabatch.interposer import (
     Site,
     VersionQuery,
 )
-from pytest_cudabatch.recording.recording import Recording
+from pytest_cudabatch.recording.recording import Recording, Traced
 
 __all__ = ["SCHEMA", "as_json", "exit_status", "lines"]
 
@@ -49,14 +49,16 @@ def as_json(recording: Recording) -> dict[str, Any]:
             {"pid": program.pid, "program": program.program, "reason": program.reason}
             for program in recording.not_recorded
         ],
-        "trace": None
-        if recording.traced is None
-        else {
-            "file": str(recording.traced.path),
-            "batches": recording.traced.batches,
-            "descriptors": recording.traced.descriptors,
-            "skipped": recording.traced.skipped,
-        },
+        "trace": _trace(recording.traced) if isinstance(recording.traced, Traced) else None,
+    }
+
+
+def _trace(traced: Traced) -> dict[str, Any]:
+    return {
+        "file": str(traced.path),
+        "batches": traced.batches,
+        "descriptors": traced.descriptors,
+        "skipped": traced.skipped,
     }
 
 
@@ -212,7 +214,7 @@ def lines(recording: Recording) -> Iterator[str]:
         yield f"sum: path {total['path']}, {_count_line(total)}"
     if recording.unserved:
         yield f"lost: {recording.unserved} processes found no place, so nothing is known of them"
-    if recording.traced is not None:
+    if isinstance(recording.traced, Traced):
         traced = recording.traced
         yield (
             f"trace: {traced.path}, {traced.batches} batches with {traced.descriptors} descriptors, "

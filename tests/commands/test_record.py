@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import signal
 import subprocess
 import sys
@@ -290,6 +291,35 @@ subprocess.run(["static-program"], env={{**os.environ, "PATH": "."}}, check=Fals
 )
 def test_exit_status_is_the_programs(tmp_path: Path, command: list[str], status: int) -> None:
     assert record(tmp_path, *command).status == status
+
+
+@pytest.mark.parametrize("redirection", ["2>&-", "2>/dev/full", "2>&1 | true", "<&- >&- 2>&-"])
+def test_exit_status_is_the_programs_whoever_reads_stderr(tmp_path: Path, redirection: str) -> None:
+    """A pipe without a reader, a full disk, or no stderr at all, as a service may be started."""
+    command = shlex.join(arguments(command=["sh", "-c", "exit 7"]))
+    shell = ["bash", "-c", f"trap '' PIPE; {command} {redirection}; exit ${{PIPESTATUS[0]}}"]
+    assert subprocess.run(shell, cwd=tmp_path, check=False, timeout=60).returncode == 7
+
+
+@pytest.mark.parametrize(
+    ("option", "program", "status"), [("-o", "0", 4), ("--trace", "0", 4), ("-o", "7", 7)]
+)
+def test_recording_outlives_a_file_that_cannot_be_written(
+    tmp_path: Path, option: str, program: str, status: int
+) -> None:
+    done = subprocess.run(
+        arguments(option, "/dev/full", command=["sh", "-c", f"exit {program}"]),
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == status
+    assert done.stderr.splitlines() == [
+        f"cudabatch: processes that use CUDA: 0; 1 more made no call; exit status {program}",
+        "cudabatch: cannot write /dev/full: No space left on device",
+    ]
 
 
 @pytest.mark.parametrize(

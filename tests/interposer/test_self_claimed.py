@@ -97,6 +97,17 @@ def test_program_in_which_the_library_follows_is_not_noted_as_lost(
     assert notes.unfollowed == ()
 
 
+@pytest.mark.parametrize("way", ["execv", "execvp", "execl", "execlp"])
+def test_program_started_without_what_its_starter_has_unset_is_noted(
+    recorded: EvidenceFile, started_programs: tuple[Path, Path, Path], tmp_path: Path, way: str
+) -> None:
+    _, _, dynamic = started_programs
+    unsetting = program(tmp_path, "starter.c", '-DUNSET="LD_AUDIT"')
+    assert start(recorded, unsetting, way, dynamic) == 40 + WAYS[way]
+    [unfollowed] = read_notes(recorded.path).unfollowed
+    assert (unfollowed.program, unfollowed.unaudited) == (str(dynamic), True)
+
+
 @pytest.mark.parametrize("way", WAYS)
 def test_start_that_failed_is_no_program(
     recorded: EvidenceFile, started_programs: tuple[Path, Path, Path], way: str

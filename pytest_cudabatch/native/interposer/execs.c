@@ -25,6 +25,9 @@ static _Atomic uint64_t real_addresses[EXECS];
 
 #define REAL(function, parameters) ((int (*) parameters)atomic_load(&real_addresses[function]))
 
+/* Of the C library that defines those; 0: not known. */
+static _Atomic uint64_t real_getenv;
+
 static void keep_tail(char kept[EVIDENCE_PATH], const char *text)
 {
     size_t length = 0;
@@ -42,6 +45,13 @@ static uint32_t audit_in(strings environment)
         file |= text_begins(*environment, "CUDABATCH_EVIDENCE=");
     }
     return library && file ? 0 : NOTE_UNAUDITED;
+}
+
+/* The same for the environment that this process has by now, which is passed on by those that are given none. */
+static uint32_t audit_in_own(void)
+{
+    char *(*get)(const char *) = (char *(*)(const char *))atomic_load(&real_getenv);
+    return get == NULL || (get("LD_AUDIT") != NULL && get("CUDABATCH_EVIDENCE") != NULL) ? 0 : NOTE_UNAUDITED;
 }
 
 static bool has_slash(const char *name)
@@ -97,14 +107,14 @@ static int watched_execve(const char *path, strings arguments, strings environme
 
 static int watched_execv(const char *path, strings arguments)
 {
-    struct process_note note = note_of(path, false, 0);
+    struct process_note note = note_of(path, false, audit_in_own());
     process_note(&note);
     return failed(&note, REAL(EXECV, (const char *, strings))(path, arguments));
 }
 
 static int watched_execvp(const char *name, strings arguments)
 {
-    struct process_note note = note_of(name, true, 0);
+    struct process_note note = note_of(name, true, audit_in_own());
     process_note(&note);
     return failed(&note, REAL(EXECVP, (const char *, strings))(name, arguments));
 }
@@ -268,6 +278,8 @@ uint64_t exec_watched(const char *name, uint64_t real, const struct link_map *de
     for (int i = 0; i < EXECS; i++) {
         if (!text_equal(functions[i].name, name))
             continue;
+        if (atomic_load(&real_getenv) == 0)
+            atomic_store(&real_getenv, address_in(definer, "getenv"));
         enum exec_function needs = functions[i].needs;
         uint64_t needed = needs == (enum exec_function)i ? real : address_in(definer, functions[needs].name);
         return remember(needs, needed) ? (uint64_t)functions[i].ours : real;

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <spawn.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -22,6 +23,9 @@ int main(int count, char **arguments)
     pid_t pid;
     if (count != 3)
         return 98;
+#ifdef UNSET
+    unsetenv(UNSET);
+#endif
     if (strcmp(way, "execve") == 0)
         execve(program, passed, environ);
     else if (strcmp(way, "execv") == 0)

@@ -28,7 +28,7 @@ IN_PROCESS_ONLY = {"usepdb": "--pdb", "trace": "--trace", "setupshow": "--setup-
 """Options that need pytest's own process: a cell has no terminal."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # older releases of pytest hash their plugins
 class Screen:
     """The header and the summary; a plugin of the controller.
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import signal
 import subprocess
+import tempfile
+import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from cells.projects import processes_with
 from cells.table import ROWS, SOURCES, Row
 
 from isolating.contenders import Contender, pytest_command
@@ -21,6 +25,9 @@ INI = "[pytest]\nmarkers = cuda_cell: a cell\n"
 
 LIMIT = 2
 """Seconds that a test may take, where a contender can be told."""
+
+MARK = "ISOLATION_BENCH"
+"""In the environment of a run's processes, so that they are found whatever session they are in."""
 
 PATIENCE = 25
 """Seconds for three tests; a run that takes longer never ends for its user."""
@@ -60,26 +67,39 @@ def _judge(python: Path, project: Path, contender: Contender, row: Row) -> Accou
     limits = [option.format(limit=LIMIT) for option in contender.hangs] if row.hangs else []
     arguments = ["-rA", "--tb=short", "-Wdefault", *limits, before, row.nodeid, after]
     command, environment = pytest_command(python, contender, arguments, os.environ)
-    with subprocess.Popen(
-        command,
-        cwd=project,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-        start_new_session=True,
-    ) as process:
-        try:
-            output, _ = process.communicate(timeout=PATIENCE)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.communicate()
-            return Account(row, "never ends", False)
+    output = _output(command, project, environment)
+    if output is None:
+        return Account(row, "never ends", False)
     words = {nodeid: _words(output, nodeid) for nodeid in (before, row.nodeid, after)}
     cause = row.signal or (f"status {row.exit_code}" if row.end == "exited" else "")
     return Account(row, _verdict(row, words, before, after), bool(cause) and cause in output)
+
+
+def _output(command: list[str], project: Path, environment: dict[str, str]) -> str | None:
+    """Return what a run writes; None where it does not end. Whatever it leaves behind is killed."""
+    mark = uuid.uuid4().hex
+    with tempfile.TemporaryFile("w+", errors="replace") as file:
+        process = subprocess.Popen(
+            command,
+            cwd=project,
+            env={**environment, MARK: mark},
+            stdin=subprocess.DEVNULL,
+            stdout=file,  # a pipe would be held open by what a test leaves behind
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        try:
+            process.wait(PATIENCE)
+            ended = True
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            ended = False
+        for left in processes_with(MARK, mark):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(left, signal.SIGKILL)
+        file.seek(0)
+        return file.read() if ended else None
 
 
 def _words(output: str, nodeid: str) -> set[str]:

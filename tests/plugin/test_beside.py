@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pexpect
 import pytest
 from junitparser.xunit2 import JUnitXml
 
@@ -103,7 +104,9 @@ def test_debugger_without_isolation(pytester: pytest.Pytester) -> None:
     child.expect_exact("('resource', 'cu12.9-d13.0')")
     child.sendeof()
     child.expect("1 failed")
-    child.wait()
+    child.expect(pexpect.EOF)
+    child.close()
+    assert child.exitstatus == pytest.ExitCode.TESTS_FAILED
 
 
 def test_options_that_need_a_terminal_say_so(pytester: pytest.Pytester) -> None:

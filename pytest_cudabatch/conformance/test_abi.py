@@ -62,6 +62,7 @@ def test_choice_holds_for_later_calls_and_other_threads(
 
     for plan in plans[:2]:
         call_and_wait(plan)
+
     def call_in_thread() -> None:
         cuda_runtime.set_device(0)  # what comes of a thread without a context is another case (F24)
         call_and_wait(plans[2])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -44,6 +45,7 @@ SPLIT = "test_two_runtimes.py::test_the_other_major_was_loaded_first[global]"
 REPORTED = "test_large.py::test_the_reported_batch[h2d]"
 LARGE = "test_large.py::test_counts_to_the_device[51828-mixed]"
 SAME = "test_fallback.py::test_the_fallback_does_the_same_as_the_batch"
+NEW_THREAD = "test_contexts.py::test_a_thread_that_has_made_no_call"
 NULL = "test_streams.py::test_special_streams[null]"
 
 
@@ -65,6 +67,9 @@ NULL = "test_streams.py::test_special_streams[null]"
         cell("vllm", REPORTED, "passed", platform="simulated"),
         cell("vllm", LARGE, "passed"),
         cell("vllm", LARGE, "crashed", "driver-fault"),
+        cell("vllm", LARGE, "crashed", "crash"),
+        cell("vllm", NEW_THREAD, "failed", "wrong-context"),
+        cell("vllm", NEW_THREAD, "passed", platform="simulated"),
         cell(None, "test_runtime.py::test_anything", "passed"),
     ],
 )
@@ -92,6 +97,14 @@ def test_what_is_known_is_no_difference(shipped: ModuleType, known: dict[str, An
 def test_anything_else_is(shipped: ModuleType, other: dict[str, Any]) -> None:
     (line,) = shipped.differences([other])
     assert line.startswith(f"{other['nodeid']}: expected ")
+
+
+@pytest.mark.parametrize(
+    "report", ["gate-sgl-kernel", "gate-vllm", "shipped-two-runtimes", "shipped-reported-batch"]
+)
+def test_what_the_h200_gave_is_what_is_known(shipped: ModuleType, report: str) -> None:
+    (path,) = (FILE.parents[1] / "matrix" / "observed" / report).glob("h200-*.json")
+    assert list(shipped.differences(json.loads(path.read_text(encoding="utf-8"))["cells"])) == []
 
 
 def test_each_run_writes_its_own_report(shipped: ModuleType, tmp_path: Path) -> None:

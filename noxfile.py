@@ -36,6 +36,14 @@ def beside(session: nox.Session, release: str) -> None:
 
 
 @nox.session
+def sanitizers(session: nox.Session) -> None:
+    """The simulator under ASan, UBSan and TSan; then all native parts, with traps at undefined behaviour."""
+    session.install(STRICT, "-Ccmake.define.CUDABATCH_UBSAN=ON", ".[dev]")
+    session.run("pytest", "-n", "2", "-m", "nightly or not nightly", "tests/native/test_simcuda_sanitized.py")
+    session.run("pytest", "-n", "2", "tests/native", "tests/interposer", *session.posargs)
+
+
+@nox.session
 def lint(session: nox.Session) -> None:
     """Ruff's rules and format."""
     session.install("ruff>=0.9")

@@ -295,8 +295,9 @@ def environment(path: Path, base: Mapping[str, str] = os.environ) -> dict[str, s
 
 
 def _with_library(audit: str, library: str) -> str:
-    present = [entry for entry in audit.split(":") if entry]
-    return ":".join(present if library in present else [*present, library])
+    """Put ours first: behind a library without la_symbind64, glibc (2.36) does not tell ours of a dlsym."""
+    others = [entry for entry in audit.split(":") if entry not in {"", library}]
+    return ":".join([library, *others])
 
 
 def _with_static_tls(tunables: str) -> str:

@@ -99,8 +99,9 @@ def test_relative_path_is_made_absolute_for_programs_that_start_elsewhere() -> N
     ("audit", "merged"),
     [
         ("", LIBRARY),
-        ("/opt/other.so", f"/opt/other.so:{LIBRARY}"),
+        ("/opt/other.so", f"{LIBRARY}:/opt/other.so"),
         (f"{LIBRARY}:/opt/other.so", f"{LIBRARY}:/opt/other.so"),
+        (f"/opt/one.so:{LIBRARY}:/opt/other.so", f"{LIBRARY}:/opt/one.so:/opt/other.so"),
     ],
 )
 def test_callers_audit_libraries_are_kept(tmp_path: Path, audit: str, merged: str) -> None:

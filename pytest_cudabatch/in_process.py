@@ -17,10 +17,10 @@ from typing import NoReturn
 
 import pytest
 
+from pytest_cudabatch.cell_evidence import EVIDENCE, PAIRINGS
 from pytest_cudabatch.cells import PAYLOAD, End, Outcome
 from pytest_cudabatch.errors import CellError
 from pytest_cudabatch.finding_codes import Code
-from pytest_cudabatch.fixtures import EVIDENCE, PAIRINGS
 from pytest_cudabatch.interposer import Evidence, EvidenceFile
 from pytest_cudabatch.plugin import is_cell, lacks_pairing
 from pytest_cudabatch.run import Run

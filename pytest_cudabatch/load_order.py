@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Literal
 
 import pytest
 
-from pytest_cudabatch.fixtures import PAIRINGS, BatchCopy, implementation_named, telling_import_failure
+from pytest_cudabatch.cell_evidence import PAIRINGS
+from pytest_cudabatch.telling import telling_import_failure
+from pytest_cudabatch.under_test import BatchCopy, implementation_named
 
 if TYPE_CHECKING:
     from pytest_cudabatch.copies import BoundPlan, Plan

@@ -20,7 +20,9 @@ from pytest_cudabatch.control import (
 )
 from pytest_cudabatch.finding_codes import Code
 from pytest_cudabatch.findings import Finding
-from pytest_cudabatch.fixtures import (
+from pytest_cudabatch.interposer import Evidence
+from pytest_cudabatch.pairings import KnownIssue
+from pytest_cudabatch.telling import (
     ANNOUNCED_PATH,
     BLAMED_FINDING,
     ENVIRONMENT_FINDING,
@@ -29,8 +31,6 @@ from pytest_cudabatch.fixtures import (
     RETURNED_CODE,
     TOLD,
 )
-from pytest_cudabatch.interposer import Evidence
-from pytest_cudabatch.pairings import KnownIssue
 from pytest_cudabatch.verdicts import Account, Cell, CellIdentity, Judgement, Verdict, judge, judge_end
 
 __all__ = ["CELL_ATTRIBUTE", "Trial", "first_line", "verdict_of"]

@@ -16,21 +16,16 @@ from typing import Any
 
 import pytest
 
+from pytest_cudabatch.cell_evidence import EVIDENCE, PAIRINGS, CellEvidence
 from pytest_cudabatch.cells import PAYLOAD, SPENT
+from pytest_cudabatch.contract_check import known_contract
 from pytest_cudabatch.cuda import STICKY_ERRORS, Schedule, lost_context
 from pytest_cudabatch.errors import CudaError
 from pytest_cudabatch.finding_codes import Code
-from pytest_cudabatch.fixtures import (
-    ENVIRONMENT_FINDING,
-    EVIDENCE,
-    LOST_CONTEXT,
-    PAIRINGS,
-    CellEvidence,
-    known_contract,
-)
 from pytest_cudabatch.interposer import EVIDENCE_VARIABLE, EvidenceFile, parse_injections
 from pytest_cudabatch.plugin import RUN, is_cell, lacks_pairing
 from pytest_cudabatch.run import IMPLEMENTATION_FIXTURES, RUN_VARIABLE, Run, cell_setting
+from pytest_cudabatch.telling import ENVIRONMENT_FINDING, LOST_CONTEXT
 
 __all__ = ["ZygotePlugin", "identity_of", "take_part"]
 

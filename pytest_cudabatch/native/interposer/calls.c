@@ -4,6 +4,7 @@
 #include "arguments.h"
 #include "arity.h"
 #include "evidence.h"
+#include "faults.h"
 #include "injections.h"
 #include "machine.h"
 #include "objects.h"
@@ -121,6 +122,7 @@ void call_begin(struct call_frame *frame, const struct stub *stub, const struct 
     struct evidence_slot *slot = lease.slot;
     if (slot == NULL)
         return;
+    faults_survived(&slot->fault);
     struct evidence_call call;
     describe(&call, frame, stub, function);
     if (injection_replaces_call(frame))

@@ -221,7 +221,7 @@ struct evidence_allocations {
     struct evidence_allocation rows[EVIDENCE_ALLOCATIONS];
 };
 
-/* The first fatal signal that reached the interposer. The process may have handled and survived it. */
+/* The first fatal signal since the thread that it came to last made a call. The process may have survived it. */
 struct evidence_fault {
     struct evidence_entry entry;
     int32_t signal;   /* 0: none */

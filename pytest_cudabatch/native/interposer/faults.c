@@ -101,3 +101,12 @@ void faults_watch(void)
     for (int i = 0; i < FATAL; i++)
         watch(fatal[i]);
 }
+
+void faults_survived(struct evidence_fault *fault)
+{
+    if (atomic_load_explicit(&fault->entry.state, memory_order_relaxed) != EVIDENCE_PUBLISHED ||
+        fault->thread != thread_pointer())
+        return;
+    atomic_store(&fault->entry.state, EVIDENCE_EMPTY);
+    faults_watch();
+}

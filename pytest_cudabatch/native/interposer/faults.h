@@ -9,7 +9,12 @@
 #ifndef CUDABATCH_FAULTS_H
 #define CUDABATCH_FAULTS_H
 
+#include "evidence.h"
+
 /* Installs the handler for each fatal signal that is not ignored; once installed, for a forked child too. */
 void faults_watch(void);
+
+/* For each call: a thread that calls has survived its fault, so that is forgotten and the next one awaited. */
+void faults_survived(struct evidence_fault *fault);
 
 #endif

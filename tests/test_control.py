@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_cudabatch.control import ControlRun, judge_control, wants_control
+from pytest_cudabatch.control import ControlRun, has_no_fallback, judge_control, wants_control
 from pytest_cudabatch.finding_codes import Code
 from pytest_cudabatch.findings import Control, Finding
 from pytest_cudabatch.interposer import Call, Evidence, Fault, Location, Owner
@@ -93,8 +93,8 @@ def test_who_gets_a_control(judgement: Judgement, evidence: Evidence, wanted: bo
 ANSWERED = replace(IN_DRIVER, returned=801, injected=True, arguments_right=True)
 
 
-def controlled(passed: bool = True, *calls: Call) -> ControlRun:
-    return ControlRun(passed, replace(NOTHING, calls=calls or (ANSWERED,)))
+def controlled(passed: bool = True, *calls: Call, codes: tuple[int, ...] = (0,)) -> ControlRun:
+    return ControlRun(passed, codes, replace(NOTHING, calls=calls or (ANSWERED,)))
 
 
 RIGHT = controlled()
@@ -119,6 +119,19 @@ def test_all_of_the_runs_must_be_right(run: ControlRun, right: int, valid: int) 
     assert finding is not None
     assert finding.control == Control(5, right, valid)
     assert finding.code is (Code.DRIVER_FAULT if right == valid == 5 else Code.CRASH)
+
+
+def test_who_hands_the_answer_on_is_judged_without_the_function() -> None:
+    """Its arguments are those of the answered calls, its bytes those of runs that found no batch function."""
+    handed_on = [controlled(False, codes=(801,))] * 5
+    assert has_no_fallback(handed_on)
+    assert not has_no_fallback([*handed_on, RIGHT])
+    finding = judge_control(CRASH, handed_on, [RIGHT] * 5).finding
+    assert finding is not None
+    assert (finding.code, finding.control) == (Code.DRIVER_FAULT, Control(5, 5, 5))
+    finding = judge_control(CRASH, handed_on).finding
+    assert finding is not None
+    assert (finding.code, finding.control) == (Code.CRASH, Control(5, 0, 5))
 
 
 def test_the_verdict_stays() -> None:

@@ -18,13 +18,12 @@ from dataclasses import dataclass, replace
 
 from pytest_cudabatch import findings
 from pytest_cudabatch.finding_codes import Code
-from pytest_cudabatch.findings import Control
+from pytest_cudabatch.findings import CONTROL_RUNS, Control
 from pytest_cudabatch.interposer import Call, CopyPath, Evidence, Owner
 from pytest_cudabatch.verdicts import Judgement
 
 __all__ = [
     "CONTROL_INJECTION",
-    "CONTROL_RUNS",
     "NO_FUNCTION",
     "ControlRun",
     "has_no_fallback",
@@ -32,7 +31,6 @@ __all__ = [
     "wants_control",
 ]
 
-CONTROL_RUNS = 5
 CONTROL_INJECTION = "batch=801"
 """Not supported: what lets an implementation copy one by one, whoever it asks for the batch call."""
 
@@ -100,7 +98,8 @@ def _fails_in(call: Call, evidence: Evidence) -> bool:
 
 def has_no_fallback(runs: Iterable[ControlRun]) -> bool:
     """Whether in every run the implementation handed the answer on instead of copying one by one."""
-    return all(run.was_handed_on for run in runs)
+    seen = list(runs)
+    return bool(seen) and all(run.was_handed_on for run in seen)
 
 
 def judge_control(
@@ -117,6 +116,6 @@ def judge_control(
         valid=sum(run.has_valid_arguments for run in seen),
     )
     assert judgement.finding is not None  # only what ended in a finding is controlled
-    if seen and control.right == control.valid == control.runs:
+    if control.right == control.valid == CONTROL_RUNS:
         return replace(judgement, finding=findings.driver_fault(judgement.finding, control))
     return replace(judgement, finding=replace(judgement.finding, control=control))

@@ -39,6 +39,10 @@ MOST_DECISIONS = 12
 """How many sentences of ``decided_by`` a finding has; a program that looks up hundreds of times is cut."""
 
 
+CONTROL_RUNS = 5
+"""How often a matched control runs; with fewer nobody is blamed."""
+
+
 @dataclass(frozen=True)
 class Control:
     """The matched control of a crash or hang: the same cell in fresh processes, its batch calls answered 801.
@@ -52,9 +56,10 @@ class Control:
     valid: int
 
     def __str__(self) -> str:
+        cut = "" if self.runs == CONTROL_RUNS else f"; --cuda-budget was spent before all {CONTROL_RUNS}"
         return (
             f"without the batch call the same cell was right in {self.right} of {self.runs} runs, and the "
-            f"call's arguments were valid in {self.valid}"
+            f"call's arguments were valid in {self.valid}{cut}"
         )
 
 

@@ -315,7 +315,9 @@ class CellRunner:
             ),
             outcome=outcome,
             evidence=evidence,
-            rerun=lambda injections: host.run(zygote_id, self._deadline(item), injections),
+            rerun=lambda injections: (
+                host.run(zygote_id, self._deadline(item), injections) if self._fits() else None
+            ),
         )
         collected = host.zygote.item(zygote_id)
         return trial.reports(item, collected, self._known_issues)

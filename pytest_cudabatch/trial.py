@@ -11,7 +11,6 @@ import pytest
 from pytest_cudabatch.cells import CollectedItem, Outcome, complete_reports, failure_representation
 from pytest_cudabatch.control import (
     CONTROL_INJECTION,
-    CONTROL_RUNS,
     NO_FUNCTION,
     ControlRun,
     has_no_fallback,
@@ -19,7 +18,7 @@ from pytest_cudabatch.control import (
     wants_control,
 )
 from pytest_cudabatch.finding_codes import Code
-from pytest_cudabatch.findings import Finding
+from pytest_cudabatch.findings import CONTROL_RUNS, Finding
 from pytest_cudabatch.interposer import Evidence
 from pytest_cudabatch.pairings import KnownIssue
 from pytest_cudabatch.telling import (
@@ -39,8 +38,8 @@ CELL_ATTRIBUTE = "cudabatch_cell"
 """The attribute of a cell's last report that carries the cell as JSON, also from an xdist worker."""
 
 
-Rerun = Callable[[str], tuple[Outcome, Evidence]]
-"""Runs the same cell in a fresh process with the given injections added."""
+Rerun = Callable[[str], tuple[Outcome, Evidence] | None]
+"""Runs the same cell in a fresh process with the given injections added; None: the budget is spent."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +85,10 @@ class Trial:
         """Run the cell again, several times, without its batch calls; what it reports is for us alone."""
         runs = []
         for _ in range(CONTROL_RUNS):
-            outcome, evidence = self.rerun(injections)
+            rerun = self.rerun(injections)
+            if rerun is None:
+                break
+            outcome, evidence = rerun
             account = _account(_reports_of(outcome, item, collected, ""))
             passed = outcome.finished and account.result == "passed"
             runs.append(ControlRun(passed, account.codes, evidence))

@@ -135,10 +135,19 @@ def test_who_hands_the_answer_on_is_judged_without_the_function() -> None:
 
 
 def test_the_verdict_stays() -> None:
-    assert judge_control(HANG, [RIGHT]).verdict is Verdict.HUNG
-    finding = judge_control(HANG, [RIGHT]).finding
-    assert finding is not None
-    assert finding.summary == (
+    judgement = judge_control(HANG, [RIGHT] * 5)
+    assert judgement.verdict is Verdict.HUNG
+    assert judgement.finding is not None
+    assert judgement.finding.summary == (
         "the driver failed on a valid batch: still running; with single copies in its place the same cell "
-        "was right in 1 of 1 runs"
+        "was right in 5 of 5 runs"
     )
+
+
+@pytest.mark.parametrize("runs", [0, 4])
+def test_a_control_that_was_cut_short_blames_nobody(runs: int) -> None:
+    assert not has_no_fallback([])
+    finding = judge_control(CRASH, [RIGHT] * runs).finding
+    assert finding is not None
+    assert (finding.code, finding.control) == (Code.CRASH, Control(runs, runs, runs))
+    assert str(finding.control).endswith("; --cuda-budget was spent before all 5")

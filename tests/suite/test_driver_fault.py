@@ -54,6 +54,19 @@ def test_a_hang_inside_the_driver(pytester: pytest.Pytester, monkeypatch: pytest
     assert judged(cell) == ("hung", None, "driver-fault", ALL)
 
 
+def test_a_control_that_hangs_too_ends_with_the_budget(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not after five deadlines more; and what was not seen five times blames nobody."""
+    monkeypatch.setenv(FAULTS, "batch=hang; per-copy=hang")
+    options = ("--cuda-suite-only", "--cuda-timeout=2", "--cuda-budget=3", "-k", SMALL)
+    result, cell = run(pytester, *options)
+    verdict, _, code, control = judged(cell)
+    assert (verdict, code, control["right"]) == ("hung", "hang", 0)
+    assert control["runs"] < 5
+    result.stdout.fnmatch_lines(["  control: *; --cuda-budget was spent before all 5"])
+
+
 @pytest.mark.parametrize(
     ("case", "verdict"),
     [("51828-mixed", "crashed"), ("51828-uniform", "passed")],

@@ -228,7 +228,10 @@ def _process_lines(process: ProcessEvidence) -> Iterator[str]:
     evidence = process.evidence
     data = _process(process)
     head = f"{process.pid} {process.program} (parent {process.parent})"
-    yield f"{head}: path {data['path']}, streams {data['streams']}"
+    kept = sum(call.under_test for call in evidence.calls)
+    kept_all = kept == evidence.batch_count + evidence.per_copy_count
+    streams = f"{'' if kept_all else 'at least '}{data['streams']}"  # the first and last calls say which
+    yield f"{head}: path {data['path']}, streams {streams}"
     for caller in data["callers"]:
         yield f"  {_name(caller['file'])}: {caller['path']}, {_count_line(caller)}"
     for owner in data["owners"]:

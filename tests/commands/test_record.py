@@ -133,11 +133,24 @@ def test_text_goes_to_stderr(tmp_path: Path) -> None:
     assert done.stdout == "its own output\n"
     lines = done.stderr.splitlines()
     assert lines[0] == "cudabatch: processes that use CUDA: 1; exit status 0"
+    assert lines[1].endswith(": path batch, streams 1")
     assert lines[2] == (
         "cudabatch:   libreference.so: batch, 1 batch calls (v12080; 10 descriptors, at most 10 in one), "
         "0 single copies"
     )
     assert all(line.startswith("cudabatch: ") for line in lines)
+
+
+def test_streams_of_calls_that_were_not_kept_may_be_more(tmp_path: Path) -> None:
+    done = subprocess.run(
+        arguments(command=script("copy(*[1] * 129)")),
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    assert done.stderr.splitlines()[1].endswith(": path batch, streams at least 1")
 
 
 def test_forked_children_and_started_ones(tmp_path: Path) -> None:

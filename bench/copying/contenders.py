@@ -100,9 +100,15 @@ def _module(name: str) -> Any:
         raise Unavailable(f"{name}: {error}") from error
 
 
+def _runtime(bound: BoundPlan) -> Runtime:
+    """Return the runtime whose memory the plan lies in: a worker opens one."""
+    assert isinstance(bound.memory, Runtime)
+    return bound.memory
+
+
 def _contiguous(bound: BoundPlan, stream: int, _chunk: int) -> Submit:
     """Copy as many bytes from the first source byte on to the first destination byte."""
-    copy = _library(bound.runtime).cudaMemcpyAsync
+    copy = _library(_runtime(bound)).cudaMemcpyAsync
     copy.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_void_p)
     return partial(
         copy, int(bound.dsts.min()), int(bound.srcs.min()), bound.plan.payload, _MEMCPY_DEFAULT, stream
@@ -111,7 +117,7 @@ def _contiguous(bound: BoundPlan, stream: int, _chunk: int) -> Submit:
 
 def _batch(bound: BoundPlan, stream: int, chunk: int) -> Submit:
     """Call the runtime's own batch function, with the parameters that its version has."""
-    runtime = bound.runtime
+    runtime = _runtime(bound)
     if not runtime.exports_batch:
         raise Unavailable(f"the {runtime.version} runtime has no cudaMemcpyBatchAsync")
     copy = _library(runtime).cudaMemcpyBatchAsync

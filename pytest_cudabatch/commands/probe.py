@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_cudabatch.abi import CudaVersion
 from pytest_cudabatch.commands.fetch import describe
 from pytest_cudabatch.errors import UsageError
 from pytest_cudabatch.runtimes import DriverFacts, Found, RuntimeFile, discover, fetched, probe
@@ -52,7 +53,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         nargs=2,
         type=Path,
         metavar=("CONTRACT", "FROM"),
-        help="ask nothing: put the answers recorded in FROM into the file CONTRACT (contract.toml)",
+        help="ask nothing: put the answers recorded in FROM into the file CONTRACT (contract.toml); those of "
+        "simulated libraries as assumptions, where nothing is known",
     )
     asking.add_argument(
         "--page",
@@ -148,7 +150,9 @@ def _contract(options: argparse.Namespace) -> int:
 
     contract = load_contract()
     host, targets = _targets(options, contract)
-    questions = {target: list(questions_for(target.abi)) for target in targets}
+    questions = {
+        target: list(questions_for(target.abi, CudaVersion.parse(target.release))) for target in targets
+    }
     answers = ask(targets, questions, limit=options.limit, jobs=options.jobs)
     if options.record:
         _record(options.record, host, answers)

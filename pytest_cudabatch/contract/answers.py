@@ -22,6 +22,7 @@ class Answer:
     * ``sync``: cudaDeviceSynchronize after that.
     * ``copied``: how many of the batch's copies have arrived then.
     * ``end_capture``, ``nodes``: cudaStreamEndCapture's code, and how many nodes the graph has.
+    * ``replayed``: how many copies had arrived when the graph had run, in bytes written after the capture.
     * ``found``: for look-ups, the exported name of the function that was handed out; ``"nothing"`` for NULL.
     """
 
@@ -36,6 +37,7 @@ class Answer:
     copied: int | None = None
     end_capture: int | None = None
     nodes: int | None = None
+    replayed: int | None = None
     found: str | None = None
 
     def to_json(self) -> dict[str, Any]:
@@ -67,7 +69,8 @@ class Answer:
             return f"not asked: {self.lost}"
         parts = [("failIdx", {"max": "SIZE_MAX"}.get(str(self.fail_index), self.fail_index))]
         parts += [("last error", self.last_error), ("sync", self.sync), ("copied", self.copied)]
-        parts += [("EndCapture", self.end_capture), ("nodes", self.nodes), ("gives", self.found)]
+        parts += [("EndCapture", self.end_capture), ("nodes", self.nodes)]
+        parts += [("replayed", self.replayed), ("gives", self.found)]
         return ", ".join([str(self.code), *(f"{name} {value}" for name, value in parts if value is not None)])
 
 

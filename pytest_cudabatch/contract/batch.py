@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from pytest_cudabatch.contract.bench import UNTOUCHED, Bench
 from pytest_cudabatch.contract.entries import Entry
-from pytest_cudabatch.contract.words import LITTER, Words
+from pytest_cudabatch.contract.words import LITTER, Pages, Words
 
 __all__ = ["Attributes", "Batch"]
 
@@ -59,10 +59,13 @@ class Batch:
     """A batch on a bench. As built: one copy of 64 bytes, pinned to device, order STREAM, own stream.
 
     ``count`` and ``attribute_count`` are told to the call instead of the true ones where given.
-    ``indices_address`` replaces the address of the attribute indices. ``wrong_list`` calls with the other
-    ABI's parameter list, ``capture`` is the mode in which the stream is captured meanwhile, ``thread`` makes
-    the call from a thread of its own. ``registered`` and ``readable`` are (address, bytes): memory that is
-    to be registered before, and memory outside the bench's buffers that the host may read.
+    ``indices_address`` replaces the address of the attribute indices; ``end_at_hole`` lets the arrays of
+    addresses and sizes end at a page that nobody may touch. ``wrong_list`` calls with the other ABI's
+    parameter list, ``thread`` makes the call from a thread of its own. ``capture`` is the mode in which the
+    stream is captured meanwhile, ``beside`` that in which another one is, and whether another thread does so.
+    ``operation`` changes members of the 3D operations, ``call_flags`` is their call's. ``registered`` and
+    ``readable`` are (address, bytes): memory that is to be registered before, and memory outside the bench's
+    buffers that the host may read. ``undo`` is called afterwards.
     """
 
     bench: Bench
@@ -79,11 +82,16 @@ class Batch:
     indices_address: int | None = None
     wrong_list: bool = False
     capture: int | None = None
+    beside: tuple[int, bool] | None = None
     thread: bool = False
+    operation: dict[str, int] = field(default_factory=dict)
+    call_flags: int = 0
+    end_at_hole: bool = False
     registered: list[tuple[int, int]] = field(default_factory=list)
     fail_index: Words = field(default_factory=lambda: Words([UNTOUCHED]))
     readable: list[tuple[int, int]] = field(default_factory=list)
     kept: list[Any] = field(default_factory=list)
+    undo: list[Callable[[], object]] = field(default_factory=list)
 
     @classmethod
     def build(cls, bench: Bench) -> Batch:
@@ -119,7 +127,10 @@ class Batch:
             return [*self._batch_words(), *fail_index, self.stream, *litter]
         if entry.shape == "3d":
             operations = self._operations()
-            return [self._told_count(), operations, *fail_index, 0, self.stream, *litter]
+            return [self._told_count(), operations, *fail_index, self.call_flags, self.stream, *litter]
+        if entry.shape == "attributes":
+            attributes = self._ints(self.attributes[0].values())
+            return [self.destinations[0], self.sources[0], self.sizes[0], attributes, self.stream]
         return [self.destinations[0], self.sources[0], self.sizes[0], _COPY_DEFAULT, self.stream]
 
     def checkable(self) -> list[tuple[int, int, int]]:
@@ -145,12 +156,20 @@ class Batch:
         self.kept += arrays
         attributes = self._ints([value for each in self.attributes for value in each.values()])
         return [
-            *(array.address for array in arrays[:3]),
+            *(self._placed(array, len(self.sizes)) for array in arrays[:3]),
             self._told_count(),
             0 if self.null_attributes else attributes,
             arrays[3].address if self.indices_address is None else self.indices_address,
             len(self.attributes) if self.attribute_count is None else self.attribute_count,
         ]
+
+    def _placed(self, array: Words, count: int) -> int:
+        """Return the array's address, or that of a copy of it that ends at a hole."""
+        if not self.end_at_hole:
+            return array.address
+        start = Pages().hole - 8 * count
+        ctypes.memmove(start, array.address, 8 * count)
+        return start
 
     def _ints(self, values: Sequence[int]) -> int:
         array = (ctypes.c_int * len(values))(*values)
@@ -165,5 +184,7 @@ class Batch:
             operation.source, operation.destination = source, destination
             operation.width, operation.height, operation.depth = size, 1, 1
             operation.order, operation.flags = self.attributes[0].order, self.attributes[0].flags
+            for name, value in self.operation.items():
+                setattr(operation, name, value)
         self.kept.append(operations)
         return ctypes.addressof(operations)

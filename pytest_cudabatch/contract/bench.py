@@ -24,8 +24,8 @@ HOST_TARGET = DEVICE_SOURCE = _FILLED // 2
 """Offsets: from here on the pinned buffer is blank and the device's has the pattern; before, the reverse."""
 
 _PATTERN = bytes((index * 37 + index // 251) % 251 for index in range(_FILLED // 2))
-_BLANK = 0xFB
-"""A byte that the pattern does not have."""
+_BLANK = 0xFF
+"""A byte that the pattern, whose bytes are below 251, does not have."""
 
 
 class Bench:
@@ -63,10 +63,10 @@ class Bench:
         """Create a non-blocking stream."""
         return self.runtime.stream_create(non_blocking=True)
 
-    def reset(self) -> None:
-        """Fill both buffers: the pattern where rows read (see HOST_TARGET), blank bytes elsewhere."""
+    def reset(self, added: int = 0) -> None:
+        """Fill both buffers: where rows read (see HOST_TARGET) the pattern plus ``added``, else blanks."""
         half = _FILLED // 2
-        ctypes.memmove(self.pinned, _PATTERN, half)
+        ctypes.memmove(self.pinned, bytes(value + added for value in _PATTERN) if added else _PATTERN, half)
         ctypes.memset(self.pinned + half, _BLANK, half)
         self.runtime.memset(self.device, _BLANK, half)
         self.runtime.memcpy(self.device + half, self.pinned, half)

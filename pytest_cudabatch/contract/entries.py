@@ -9,12 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from pytest_cudabatch.abi import BatchAbi
+from pytest_cudabatch.abi import BatchAbi, CudaVersion
 
 __all__ = ["ENTRIES", "Entry", "Shape", "entry_of"]
 
-Shape = Literal["batch", "3d", "copy", "lookup"]
-"""What a function takes: a batch, a batch of 3D copies, one copy, or a function's name to look up."""
+Shape = Literal["batch", "3d", "copy", "attributes", "lookup", "call"]
+"""What a function takes: a batch, a batch of 3D copies, one copy, one copy with attributes, or a name to
+look up; ``call`` is any other, which rows call themselves."""
 
 _BATCH_PARAMETERS = {BatchAbi.V12080: 9, BatchAbi.V13000: 8}
 _3D_PARAMETERS = {BatchAbi.V12080: 5, BatchAbi.V13000: 4}
@@ -24,13 +25,15 @@ _3D_PARAMETERS = {BatchAbi.V12080: 5, BatchAbi.V13000: 4}
 class Entry:
     """One function. ``lookup`` is how cuGetProcAddress finds it, for a function of the driver.
 
-    ``abi`` is None where the loaded runtime decides, or where there is only one.
+    ``abi`` is None where the loaded runtime decides, or where there is only one. ``since`` is the first
+    runtime that has the function, where not all that are asked do.
     """
 
     name: str
     shape: Shape
     lookup: tuple[str, int, int] | None = None
     abi: BatchAbi | None = None
+    since: CudaVersion | None = None
 
     @property
     def of_runtime(self) -> bool:
@@ -74,9 +77,17 @@ ENTRIES: tuple[Entry, ...] = (
     Entry("cudaMemcpy3DBatchAsync_ptsz", "3d"),
     *_driver_entries("cuMemcpy3DBatchAsync", "3d"),
     Entry("cudaMemcpyAsync", "copy"),
+    Entry("cudaMemcpyWithAttributesAsync", "attributes", since=CudaVersion(13, 2)),
     Entry("cuGetProcAddress_v2", "lookup"),
     Entry("cudaGetDriverEntryPoint", "lookup"),
     Entry("cudaGetDriverEntryPointByVersion", "lookup"),
+    *(
+        Entry(name, "call")
+        for name in (
+            *("cudaHostRegister", "cudaHostUnregister", "cudaMalloc", "cudaMemcpy", "cudaDeviceSynchronize"),
+            *("cudaStreamSynchronize", "cudaStreamQuery", "cudaStreamBeginCapture", "cudaStreamEndCapture"),
+        )
+    ),
 )
 
 

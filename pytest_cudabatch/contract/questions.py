@@ -5,16 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from pytest_cudabatch.abi import BatchAbi
+from pytest_cudabatch.abi import BatchAbi, CudaVersion
+from pytest_cudabatch.contract import beside_rows, box_rows, rows
+from pytest_cudabatch.contract.call_rows import CALL_ROWS, CallRow
 from pytest_cudabatch.contract.entries import ENTRIES, Entry
 from pytest_cudabatch.contract.lookups import LOOKUP_ROWS, LookupRow
-from pytest_cudabatch.contract.rows import BATCH_ROWS, BatchRow
+from pytest_cudabatch.contract.row_table import BATCH_ROWS, BatchRow
 
 __all__ = ["ROWS", "Question", "Row", "questions_for"]
 
-Row = BatchRow | LookupRow
+_ENTERED = (rows, beside_rows, box_rows)
+"""Imported for the rows that they enter into BATCH_ROWS, in this order."""
 
-ROWS: dict[str, Row] = {**BATCH_ROWS, **LOOKUP_ROWS}
+Row = BatchRow | CallRow | LookupRow
+
+ROWS: dict[str, Row] = {**BATCH_ROWS, **CALL_ROWS, **LOOKUP_ROWS}
 """Every row by its name, in the order of the tables."""
 
 
@@ -31,15 +36,19 @@ class Question:
         return ROWS[self.row].alone
 
 
-def questions_for(abi: BatchAbi) -> Iterator[Question]:
-    """Yield the questions to ask where the loaded runtime is of that ABI, row by row."""
+def questions_for(abi: BatchAbi, version: CudaVersion | None = None) -> Iterator[Question]:
+    """Yield the questions to ask where the loaded runtime is of that ABI, row by row.
+
+    With its ``version``, without those about functions that it does not have yet.
+    """
+    entries = [entry for entry in ENTRIES if version is None or entry.since is None or version >= entry.since]
     for row in ROWS.values():
-        for entry in ENTRIES:
+        for entry in entries:
             if _fits(row, entry, abi):
                 yield Question(row.name, entry.name)
 
 
 def _fits(row: Row, entry: Entry, abi: BatchAbi) -> bool:
-    if isinstance(row, LookupRow):
+    if isinstance(row, (CallRow, LookupRow)):
         return entry.name in row.entries
     return entry.shape in row.shapes and (not row.nine_only or entry.has_fail_index(abi))

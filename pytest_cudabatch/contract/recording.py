@@ -124,17 +124,20 @@ def updated(contract: Contract, recording: Recording, file: str | None) -> Contr
     """Return ``contract`` with the recording's answers in place of its own for the same runtimes and driver.
 
     ``file`` is the recording's, relative to the contract's, where it lies beside it. An answer that could not
-    be had, and one to a row or entry that there no longer is, is left out. Raises UsageError for answers of
-    simulated libraries, which are no observation, and of runtimes whose patch level is not known.
+    be had, and one to a row or entry that there no longer is, is left out. Answers of simulated libraries are
+    assumptions, and only fill in what nobody knows. Raises UsageError for other platforms than these two, and
+    for runtimes whose patch level is not known.
     """
     host = recording.host
-    if host.platform != "device":
-        raise UsageError(f"the recording is of platform {host.platform}; only a real GPU's is an observation")
+    if host.platform not in {"device", "simulated"}:
+        raise UsageError(f"the recording is of platform {host.platform}, whose libraries copy nothing")
     if coarse := [release for release in recording.runtimes if not is_release(release)]:
         raise UsageError(f"the recording does not tell the exact release of runtime {', '.join(coarse)}")
+    if host.platform == "simulated":
+        return _with_assumptions(contract, recording)
     name = Path(file).stem if file else f"{host.text.replace('driver ', '')}-{recording.date}"
     source = Source(_bare(name), host.driver, "observed", host.text, file)
-    new = tuple(_observed(recording, source))
+    new = tuple(_answers(recording, source))
     replaced = {(answer.question, answer.release) for answer in new}
     kept = tuple(
         answer
@@ -144,7 +147,21 @@ def updated(contract: Contract, recording: Recording, file: str | None) -> Contr
     return Contract(kept + new)
 
 
-def _observed(recording: Recording, source: Source) -> Iterator[ContractAnswer]:
+def _with_assumptions(contract: Contract, recording: Recording) -> Contract:
+    driver = recording.host.driver
+    text = "nobody has asked yet; simulated CUDA answers so"
+    source = Source(_bare(f"assumed-{driver}"), driver, "assumed", text)
+    kept = tuple(answer for answer in contract.answers if answer.source != source)
+    known = {(answer.question, answer.release, answer.source.driver) for answer in kept}
+    new = (
+        answer
+        for answer in _answers(recording, source)
+        if (answer.question, answer.release, driver) not in known
+    )
+    return Contract((*kept, *new))
+
+
+def _answers(recording: Recording, source: Source) -> Iterator[ContractAnswer]:
     entries = {entry.name for entry in ENTRIES}
     for release, answers in recording.runtimes.items():
         for question, answer in answers.items():

@@ -11,10 +11,12 @@ from typing import Any
 from pytest_cudabatch.contract.answers import Answer
 from pytest_cudabatch.contract.batch import Batch
 from pytest_cudabatch.contract.bench import UNTOUCHED, Bench
+from pytest_cudabatch.contract.call_rows import CallRow
+from pytest_cudabatch.contract.captures import begin_capture, captured_beside, end_capture, launch
 from pytest_cudabatch.contract.entries import Entry, entry_of
 from pytest_cudabatch.contract.lookups import BATCH_FUNCTIONS, LookupRow
 from pytest_cudabatch.contract.questions import ROWS, Question
-from pytest_cudabatch.contract.rows import BatchRow
+from pytest_cudabatch.contract.row_table import BatchRow
 from pytest_cudabatch.contract.words import MissingFunctionError, Words, call
 from pytest_cudabatch.errors import CudaError
 
@@ -22,6 +24,8 @@ __all__ = ["reply"]
 
 _SIZE_MAX = 2**64 - 1
 _TEN = 10
+_CHANGED = 1
+"""Added to every byte of the sources between a capture and its launch."""
 
 
 def reply(bench: Bench, question: Question) -> Answer:
@@ -30,6 +34,8 @@ def reply(bench: Bench, question: Question) -> Answer:
     try:
         if isinstance(row, LookupRow):
             return _look_up(bench, row, entry)
+        if isinstance(row, CallRow):
+            return row.ask(bench)
         return _submit(bench, row, entry)
     except MissingFunctionError as missing:
         return Answer(missing=missing.name)
@@ -61,6 +67,8 @@ def _submit(bench: Bench, row: BatchRow, entry: Entry) -> Answer:
     with ExitStack() as undoing:
         undoing.callback(bench.runtime.stream_destroy, own_stream)
         row.vary(batch)
+        for undo in batch.undo:
+            undoing.callback(undo)
         _register(batch, undoing)
         return _answer(batch, entry, function, own_stream)
 
@@ -75,19 +83,27 @@ def _register(batch: Batch, undoing: ExitStack) -> None:
 
 def _answer(batch: Batch, entry: Entry, function: Any, own_stream: int) -> Answer:
     runtime = batch.bench.runtime
-    _begin_capture(batch, own_stream)
     words = batch.words(entry)
-    code, last_error = _in_its_thread(batch, lambda: (call(function, *words), runtime.last_error()))
-    end_capture, nodes = (None, None) if batch.capture is None else _end_capture(batch, own_stream)
+    with ExitStack() as captures:
+        beside = captures.enter_context(captured_beside(batch.bench, batch.beside))
+        if batch.capture is not None:
+            begin_capture(batch.bench, own_stream, batch.capture)
+        code, last_error = _in_its_thread(batch, lambda: (call(function, *words), runtime.last_error()))
+    ended, graph = beside.end_capture, 0
+    if batch.capture is not None:
+        ended, graph = end_capture(batch.bench, own_stream)
     sync = runtime.call("cudaDeviceSynchronize")
+    copied = _copied(batch) if sync == 0 else None
+    nodes, replayed = _graph_facts(batch, graph, own_stream) if graph else (None, None)
     return Answer(
         code=code,
         fail_index=_fail_index(batch, entry),
         last_error=last_error if entry.of_runtime else None,
         sync=sync,
-        copied=_copied(batch) if sync == 0 else None,
-        end_capture=end_capture,
+        copied=copied,
+        end_capture=ended,
         nodes=nodes,
+        replayed=replayed,
     )
 
 
@@ -118,21 +134,11 @@ def _copied(batch: Batch) -> int | None:
     return sum(batch.bench.equal(*copy) for copy in checkable) if checkable else None
 
 
-def _begin_capture(batch: Batch, stream: int) -> None:
-    if batch.capture is None:
-        return
-    code = batch.bench.call("cudaStreamBeginCapture", stream, batch.capture)
-    if code != 0:
-        raise CudaError("cudaStreamBeginCapture", code)
-
-
-def _end_capture(batch: Batch, stream: int) -> tuple[int, int | None]:
-    """Return cudaStreamEndCapture's code, and how many nodes the graph has, if there is one."""
-    bench, graph, nodes = batch.bench, Words([0]), Words([0])
-    code = bench.call("cudaStreamEndCapture", stream, graph.address)
-    bench.runtime.last_error()
-    if graph[0] == 0:
-        return code, None
-    counted = bench.call("cudaGraphGetNodes", graph[0], 0, nodes.address)
-    bench.call("cudaGraphDestroy", graph[0])
-    return code, nodes[0] if counted == 0 else None
+def _graph_facts(batch: Batch, graph: int, stream: int) -> tuple[int | None, int | None]:
+    """Return how many nodes the graph has and how many copies it makes; destroy it."""
+    bench, nodes = batch.bench, Words([0])
+    counted = bench.call("cudaGraphGetNodes", graph, 0, nodes.address)
+    bench.reset(_CHANGED)
+    launched = launch(bench, graph, stream)
+    bench.call("cudaGraphDestroy", graph)
+    return nodes[0] if counted == 0 else None, _copied(batch) if launched == 0 else None

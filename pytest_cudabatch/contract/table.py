@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 
 from pytest_cudabatch.abi import CudaVersion
 from pytest_cudabatch.contract.answers import Answer
-from pytest_cudabatch.contract.contract import Contract
+from pytest_cudabatch.contract.call_rows import CALL_ROWS
+from pytest_cudabatch.contract.contract import Basis, Contract
 from pytest_cudabatch.contract.entries import ENTRIES, Entry
 from pytest_cudabatch.contract.lookups import LOOKUP_ROWS
 from pytest_cudabatch.contract.questions import ROWS, Question
-from pytest_cudabatch.contract.rows import BATCH_ROWS
+from pytest_cudabatch.contract.row_table import BATCH_ROWS
 
 __all__ = ["page"]
 
@@ -29,6 +30,9 @@ The functions with failIdx are cudaMemcpyBatchAsync of the 12 runtimes (9 parame
 5) and what cuGetProcAddress gives for version 12080; those without it, one parameter less, are the functions
 of the 13 runtimes and what it gives for 13000, `_v2` here. `_ptsz` is flag 2, the per-thread default stream.
 Where functions of a column differ, each answer names its own; `12.x` stands for every 12 runtime asked.
+What is marked `assumed` was not asked of a driver yet: it is what simulated CUDA answers. `EndCapture` is of
+the capture under way, `nodes` and `replayed` are of the graph that came of it: the second is how many copies
+it makes when it is launched, of bytes that were written after the capture.
 """
 
 
@@ -39,6 +43,12 @@ class _Told:
     entry: Entry
     release: str
     answer: Answer
+    basis: Basis
+
+    @property
+    def text(self) -> str:
+        """The answer, and its basis where that is not an observation."""
+        return str(self.answer) if self.basis == "observed" else f"{self.answer} ({self.basis})"
 
 
 _Rows = Mapping[str, Sequence[_Told]]
@@ -55,6 +65,8 @@ def page(contract: Contract) -> str:
             _by_runtime(rows, releases),
             f"## Driver {driver}: every call\n",
             _by_column({name: rows[name] for name in BATCH_ROWS}, _parameter_list),
+            f"## Driver {driver}: other calls\n",
+            _by_column({name: rows[name] for name in CALL_ROWS}, lambda _: "answer"),
             f"## Driver {driver}: look-ups\n",
             _by_column({name: rows[name] for name in LOOKUP_ROWS}, _function),
         ]
@@ -72,7 +84,7 @@ def _sources(contract: Contract) -> str:
 
 def _told(contract: Contract, driver: CudaVersion, row: str) -> list[_Told]:
     return [
-        _Told(entry, release, _shown(known.answer))
+        _Told(entry, release, _shown(known.answer), known.source.basis)
         for entry in ENTRIES
         for release in contract.releases
         if (known := contract.exactly(release, driver).get(Question(row, entry.name))) is not None
@@ -93,9 +105,9 @@ def _by_runtime(rows: _Rows, releases: Sequence[str]) -> str:
     lines = []
     for name, told in rows.items():
         for entry in ENTRIES:
-            answers = {each.release: each.answer for each in told if each.entry is entry}
-            if _differ(answers.values()):
-                cells = (str(answers.get(release, "")) for release in releases)
+            answers = {each.release: each for each in told if each.entry is entry}
+            if _differ(each.answer for each in answers.values()):
+                cells = (answers[release].text if release in answers else "" for release in releases)
                 lines.append([f"`{name}`", f"`{entry.name}`", *cells])
     return _table(["row", "function", *releases], lines)
 
@@ -124,7 +136,7 @@ def _by_column(rows: _Rows, column_of: Callable[[_Told], str]) -> str:
 
 def _parameter_list(told: _Told) -> str:
     """Return a column's title: what the function takes."""
-    if told.entry.shape == "copy":
+    if told.entry.shape in {"copy", "attributes"}:
         return f"`{told.entry.name}`"
     kind = {"batch": "batch", "3d": "3D batch"}[told.entry.shape]
     abi = CudaVersion.parse(told.release).abi
@@ -137,11 +149,11 @@ def _function(told: _Told) -> str:
 
 def _cell(told: Sequence[_Told]) -> str:
     """Return the answer, or each answer with the functions that gave it."""
-    groups: dict[Answer, list[_Told]] = {}
+    groups: dict[str, list[_Told]] = {}
     for each in told:
-        groups.setdefault(each.answer, []).append(each)
+        groups.setdefault(each.text, []).append(each)
     if len(groups) == 1:
-        return str(told[0].answer)
+        return told[0].text
     return "<br>".join(f"**{answer}**: {_names(found, told)}" for answer, found in groups.items())
 
 

@@ -127,7 +127,7 @@ text = "cuda.h"
 
 [[answer]]
 row = "invalid"
-entries = ["cudaMemcpyBatchAsync", "cudaMemcpy"]
+entries = ["cudaMemcpyBatchAsync", "cudaMemcpyNow"]
 runtimes = "12.9.79"
 source = "best"
 answer = { code = 0, signal = "SIGSEGV" }
@@ -166,7 +166,7 @@ answer = { code = 0 }
             "source.gpu: file: must be a file there is, not 'not-there.json'",
             "answer 1: row: must be a row, see docs/contract.md, not 'invalid'",
             "answer 1: source: must be the name of a [source], not 'best'",
-            "answer 1: entries: 'cudaMemcpy' is not an entry",
+            "answer 1: entries: 'cudaMemcpyNow' is not an entry",
             "answer 1: runtimes: must be a list that is not empty",
             "answer 1: answer: must have exactly one of code, signal, hung, missing, lost",
             "answer 2: runtimes: '12.9' is not a release such as 12.9.79",

@@ -8,12 +8,12 @@ from typing import Any, cast
 
 import pytest
 
-from pytest_cudabatch.abi import BatchAbi, MemcpyAttributes
+from pytest_cudabatch.abi import BatchAbi, CudaVersion, MemcpyAttributes
 from pytest_cudabatch.contract import ROWS, Question, questions_for
 from pytest_cudabatch.contract.batch import Attributes, Batch, _Operation
 from pytest_cudabatch.contract.bench import Bench
 from pytest_cudabatch.contract.entries import ENTRIES, entry_of
-from pytest_cudabatch.contract.rows import BATCH_ROWS
+from pytest_cudabatch.contract.row_table import BATCH_ROWS
 from pytest_cudabatch.contract.words import LITTER
 
 OLD, NEW = BatchAbi.V12080, BatchAbi.V13000
@@ -44,8 +44,18 @@ def test_no_question_is_there_twice() -> None:
         assert len(questions) == len(set(questions))
 
 
+def test_a_function_is_asked_of_runtimes_that_have_it() -> None:
+    newest = "cudaMemcpyWithAttributesAsync"
+    asked = {
+        minor: newest in {question.entry for question in questions_for(NEW, CudaVersion(13, minor))}
+        for minor in (0, 1, 2, 5)
+    }
+    assert asked == {0: False, 1: False, 2: True, 5: True}
+
+
 def test_rows_that_crash_are_asked_alone() -> None:
     assert {name for name in ROWS if Question(name, "cudaMemcpyBatchAsync").alone} == {
+        "attributes-null",
         "destroyed-stream",
         "device-address-far-outside",
         "host-address-0x10",
@@ -66,6 +76,7 @@ def test_rows_that_crash_are_asked_alone() -> None:
         ("cuMemcpy3DBatchAsync", NEW, 5),
         ("cuMemcpy3DBatchAsync_v2", OLD, 4),
         ("cudaMemcpyAsync", NEW, 5),
+        ("cudaMemcpyWithAttributesAsync", NEW, 5),
     ],
 )
 def test_right_list_ends_with_the_stream(entry: str, abi: BatchAbi, parameters: int) -> None:

@@ -83,13 +83,23 @@ def test_update_names_the_recordings_file() -> None:
     )
 
 
-def test_simulated_answers_are_no_observation() -> None:
+def test_simulated_answers_fill_in_what_nobody_knows() -> None:
+    known = ContractAnswer(VALID, "12.9.79", Answer(code=1), EARLIER)
     simulated = replace(RECORDING, host=replace(HOST, platform="simulated"))
-    with pytest.raises(UsageError) as raised:
-        updated(Contract(()), simulated, None)
-    assert str(raised.value) == (
-        "the recording is of platform simulated; only a real GPU's is an observation"
-    )
+    filled = updated(Contract((known,)), simulated, None)
+    assert known in filled.answers
+    assert [(each.question, each.release, each.source.basis) for each in filled.answers[1:]] == [
+        (VALID, "13.0.96", "assumed")
+    ]
+    assert updated(filled, simulated, None) == filled
+    observed = updated(filled, RECORDING, None)
+    assert {each.source.basis for each in observed.answers} == {"observed"}
+
+
+def test_libraries_without_a_driver_answer_nothing() -> None:
+    without = replace(RECORDING, host=replace(HOST, platform="no-driver"))
+    with pytest.raises(UsageError, match="whose libraries copy nothing"):
+        updated(Contract(()), without, None)
 
 
 def test_a_runtime_without_a_patch_level_is_refused() -> None:

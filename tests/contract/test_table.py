@@ -12,10 +12,10 @@ FINE, NINE = Answer(code=0, last_error=0, sync=0), Answer(code=0, fail_index="ma
 CRASH = Answer(signal="SIGSEGV")
 
 
-def tables(*answers: tuple[str, str, str, Answer]) -> list[list[list[str]]]:
+def tables(*answers: tuple[str, str, str, Answer], source: Source = SOURCE) -> list[list[list[str]]]:
     """Return each table's lines with their cells, heads included, without the words on the call."""
     known = (
-        ContractAnswer(Question(row, entry), release, answer, SOURCE)
+        ContractAnswer(Question(row, entry), release, answer, source)
         for row, entry, release, answer in answers
     )
     parts = page(Contract(tuple(known))).split("## Driver ")[1:]
@@ -26,8 +26,8 @@ def tables(*answers: tuple[str, str, str, Answer]) -> list[list[list[str]]]:
 
 
 def batches(*answers: tuple[str, str, str, Answer]) -> tuple[list[list[str]], list[list[str]]]:
-    by_runtime, calls, lookups = tables(*answers)
-    assert lookups == []
+    by_runtime, calls, others, lookups = tables(*answers)
+    assert others == lookups == []
     return by_runtime, [[line[0], *line[2:]] for line in calls]
 
 
@@ -74,8 +74,24 @@ def test_whole_majors_are_told_as_one() -> None:
 
 def test_look_ups_have_a_column_for_each_function() -> None:
     found = Answer(code=0, found="cuMemcpyBatchAsync")
-    _, _, lookups = tables(("lookup-12080", "cuGetProcAddress_v2", "13.0.96", found))
+    _, _, _, lookups = tables(("lookup-12080", "cuGetProcAddress_v2", "13.0.96", found))
     assert lookups == [
         ["row", "call", "`cuGetProcAddress_v2`"],
         ["`lookup-12080`", "Looked up for 12.8", "0, gives cuMemcpyBatchAsync"],
     ]
+
+
+def test_other_calls_name_their_function_and_have_one_column() -> None:
+    _, _, others, _ = tables(
+        ("register-twice", "cudaHostRegister", "13.0.96", Answer(code=712, last_error=712))
+    )
+    assert others == [
+        ["row", "call", "answer"],
+        ["`register-twice`", "cudaHostRegister: a range that is registered", "712"],
+    ]
+
+
+def test_what_is_no_observation_says_so() -> None:
+    assumed = Source("assumed", CudaVersion(13, 0), "assumed", "nobody has asked")
+    _, calls, _, _ = tables(("valid", RUNTIME, "13.0.96", FINE), source=assumed)
+    assert calls[1][2] == "0 (assumed)"

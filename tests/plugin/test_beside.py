@@ -102,7 +102,7 @@ def test_debugger_without_isolation(pytester: pytest.Pytester) -> None:
     child.expect(r"\(Pdb\) ")
     child.sendline("p resource, cuda_pairing.id")
     child.expect_exact("('resource', 'cu12.9-d13.0')")
-    child.sendeof()
+    child.sendline("c")
     child.expect("1 failed")
     child.expect(pexpect.EOF)
     child.close()

@@ -15,7 +15,7 @@ from typing import Any
 from pytest_cudabatch.abi import BatchAbi, MemcpyAttributes
 from pytest_cudabatch.copies import BoundPlan
 from pytest_cudabatch.cuda import Runtime
-from pytest_cudabatch.implementations import SharedObject, load
+from pytest_cudabatch.implementations import LinkedSharedObject, SharedObject, load
 
 __all__ = ["CONTIGUOUS", "DEFAULT", "OWN", "UNCHUNKED", "Submit", "Unavailable", "prepare"]
 
@@ -55,13 +55,13 @@ def prepare(name: str, bound: BoundPlan, stream: int, chunk: int) -> Submit:
     if name in OWN:
         return OWN[name](bound, stream, chunk)
     implementation = load(name)
-    if isinstance(implementation, SharedObject):
+    if isinstance(implementation, SharedObject | LinkedSharedObject):
         return _entry_point(implementation, bound, stream)
     opened = implementation.open()
     return lambda: opened.copy(bound, stream)
 
 
-def _entry_point(implementation: SharedObject, bound: BoundPlan, stream: int) -> Submit:
+def _entry_point(implementation: SharedObject | LinkedSharedObject, bound: BoundPlan, stream: int) -> Submit:
     """Return the C entry point with its arguments ready, so that it pays one ctypes call as the others do."""
     copy = ctypes.CDLL(str(implementation.path)).cudabatch_copy
     copy.argtypes = (*[ctypes.c_void_p] * 3, ctypes.c_size_t, ctypes.c_void_p)

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from pytest_cudabatch.implementations import SharedObject, load
+from pytest_cudabatch.implementations import LinkedSharedObject, SharedObject, load
 
 __all__ = ["measure_own_cost"]
 
@@ -60,7 +60,7 @@ def _time_calls(name: str, driver: str) -> dict[int, float]:
     """Return the median own time in microseconds for each count; counts and functions take turns."""
     empty = ctypes.CDLL(driver, mode=os.RTLD_NOW | os.RTLD_GLOBAL)
     implementation = load(name)
-    if not isinstance(implementation, SharedObject):
+    if not isinstance(implementation, SharedObject | LinkedSharedObject):
         raise TypeError(f"{name} is not in a shared object, whose C entry point could be called")
     functions = (ctypes.CDLL(str(implementation.path)), empty)
     times: dict[tuple[int, int], list[int]] = {}

@@ -37,13 +37,15 @@ class LinkedSharedObject:
 
     def expected_path(self, plan: Plan, pairing: PairingRoutes) -> ExpectedPath:
         """Return what every build of it announces."""
-        return self._build(self._usual()).expected_path(plan, pairing)
+        return self._build(self.path).expected_path(plan, pairing)
 
     def open(self) -> BoundSharedObject:
         """Load the usual build. Raises ImportError where that fails."""
-        return self._build(self._usual()).open()
+        return self._build(self.path).open()
 
-    def _usual(self) -> Path:
+    @property
+    def path(self) -> Path:
+        """The usual build's file."""
         if self.usual is not None:
             return self.usual
         return self.builds["shared", 13 if loaded_file("libcudart.so.13") else 12]

@@ -2,87 +2,17 @@
 
 from __future__ import annotations
 
-import json
-import shlex
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from pytest_cudabatch import native
 from pytest_cudabatch.commands import main
 
-DRIVER = native.library("simcuda/driver-13.0/libcuda.so.1")
-RUNTIMES = {
-    12: native.library("simcuda/runtime-12.8/libcudart.so.12"),
-    13: native.library("simcuda/runtime-13.0/libcudart.so.13"),
-}
-
-PRELUDE = f"""
-import os, signal, subprocess, sys
-from pathlib import Path
-from pytest_cudabatch.copies import BoundPlan, Direction, Mixture, make_plan
-from pytest_cudabatch.cuda import Runtime
-from pytest_cudabatch.implementations import load
-
-DRIVER = Path({str(DRIVER)!r})
-RUNTIMES = {{12: Path({str(RUNTIMES[12])!r}), 13: Path({str(RUNTIMES[13])!r})}}
-
-def copy(*counts, name="reference", major=13):
-    runtime = Runtime.open(RUNTIMES[major], driver=DRIVER)
-    stream, implementation = runtime.stream_create(), load(name).open()
-    for count in counts:
-        with BoundPlan(make_plan(Direction.H2D, Mixture.MIXED, count, 0), runtime) as plan:
-            plan.fill()
-            assert implementation.copy(plan, stream) == 0
-            runtime.stream_synchronize(stream)
-            assert plan.verify() == []
-"""
-
-
-@dataclass(frozen=True)
-class Recorded:
-    """How ``cudabatch record`` ended, and its JSON."""
-
-    status: int
-    output: str
-    errors: str
-    data: dict[str, Any]
-
-    @property
-    def counts(self) -> list[tuple[str, int, int]]:
-        """Path, batch calls and single copies of each process."""
-        return [
-            (process["path"], process["calls"]["batch"], process["calls"]["per_copy"])
-            for process in self.data["processes"]
-        ]
-
-
-def arguments(*options: str, command: Sequence[str]) -> list[str]:
-    return [sys.executable, "-m", "pytest_cudabatch", "record", *options, "--", *command]
-
-
-def record(directory: Path, *command: str, options: Sequence[str] = ()) -> Recorded:
-    """Record a command; by JSON, into a file."""
-    output = directory / "recording.json"
-    done = subprocess.run(
-        arguments("--json", "-o", str(output), *options, command=command),
-        cwd=directory,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
-    return Recorded(done.returncode, done.stdout, done.stderr, json.loads(output.read_text()))
-
-
-def script(text: str) -> tuple[str, ...]:
-    return (sys.executable, "-c", PRELUDE + text)
+from .recorded import DRIVER, RUNTIMES, arguments, record, script
 
 
 def static_program(directory: Path) -> Path:
@@ -230,14 +160,6 @@ def test_a_crash_is_explained(tmp_path: Path) -> None:
     assert process["fault"]["place"]["file"] == str(DRIVER)
 
 
-def test_status_is_known_where_whoever_started_us_ignores_its_children(tmp_path: Path) -> None:
-    ignore = "import os, signal, sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN)"
-    ignoring = f"{ignore}; os.execv(sys.argv[1], sys.argv[1:])"
-    command = [sys.executable, "-c", ignoring, *arguments(command=["sh", "-c", "exit 3"])]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, check=False, timeout=60)
-    assert done.returncode == 3
-
-
 def test_injection_holds_in_every_process(tmp_path: Path) -> None:
     recorded = record(
         tmp_path,
@@ -292,47 +214,6 @@ subprocess.run(["static-program"], env={{**os.environ, "PATH": "."}}, check=Fals
     assert [name for name, _ in by_name] == sorted([python, *["static-program"] * 3])
     assert by_name.count(static_reason) >= 2
     assert (python, "was started with an environment of its own, without LD_AUDIT") in by_name
-
-
-@pytest.mark.parametrize(
-    ("command", "status"),
-    [
-        (["sh", "-c", "exit 3"], 3),
-        (["sh", "-c", "kill -TERM $$"], 128 + signal.SIGTERM),
-        (["env", "--", "sh", "-c", 'test "$*" = "-- --json"', "sh", "--", "--json"], 0),
-    ],
-)
-def test_exit_status_is_the_programs(tmp_path: Path, command: list[str], status: int) -> None:
-    assert record(tmp_path, *command).status == status
-
-
-@pytest.mark.parametrize("redirection", ["2>&-", "2>/dev/full", "2>&1 | true", "<&- >&- 2>&-"])
-def test_exit_status_is_the_programs_whoever_reads_stderr(tmp_path: Path, redirection: str) -> None:
-    """A pipe without a reader, a full disk, or no stderr at all, as a service may be started."""
-    command = shlex.join(arguments(command=["sh", "-c", "exit 7"]))
-    shell = ["bash", "-c", f"trap '' PIPE; {command} {redirection}; exit ${{PIPESTATUS[0]}}"]
-    assert subprocess.run(shell, cwd=tmp_path, check=False, timeout=60).returncode == 7
-
-
-@pytest.mark.parametrize(
-    ("option", "program", "status"), [("-o", "0", 4), ("--trace", "0", 4), ("-o", "7", 7)]
-)
-def test_recording_outlives_a_file_that_cannot_be_written(
-    tmp_path: Path, option: str, program: str, status: int
-) -> None:
-    done = subprocess.run(
-        arguments(option, "/dev/full", command=["sh", "-c", f"exit {program}"]),
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
-    assert done.returncode == status
-    assert done.stderr.splitlines() == [
-        f"cudabatch: processes that use CUDA: 0; 1 more made no call; exit status {program}",
-        "cudabatch: cannot write /dev/full: No space left on device",
-    ]
 
 
 @pytest.mark.parametrize(

@@ -17,15 +17,9 @@ from pytest_cudabatch.interposer import Evidence, Fault, Location
 from pytest_cudabatch.interposer.decoding import decode
 from pytest_cudabatch.interposer.layout import EVIDENCE_NO_OBJECT, EVIDENCE_PUBLISHED, EvidenceSlot
 
-from .programs import Ended, Programs, symbol_offset
+from .faulty import FAULTY, both, faulty
+from .programs import Programs, symbol_offset
 from .simulated import SIMULATED, simulated_libraries
-
-FAULTY = """
-faulty = load("TEST_FAULTY")
-how, value = os.environ.get("TEST_HOW", "fail_read"), int(os.environ.get("TEST_VALUE", "4660"))
-fail = faulty[how]
-fail.argtypes = [c_uint64]
-"""
 
 CRASH = (
     FAULTY
@@ -35,10 +29,6 @@ say(ready=True)
 fail(value)
 """
 )
-
-
-def faulty(programs: Programs, **settings: object) -> dict[str, object]:
-    return {"faulty": programs.compiler.library("libfaulty.so", "faulty.c"), **settings}
 
 
 @pytest.mark.parametrize(
@@ -162,11 +152,6 @@ def test_forked_child_has_a_fault_of_its_own(programs: Programs) -> None:
     assert (fault.signal, fault.address) == ("SIGSEGV", 0x1234)
 
 
-def both(programs: Programs, script: str, settings: dict[str, object]) -> tuple[Ended, Ended]:
-    """Run a script recorded, and not recorded."""
-    return programs.run(script, settings), programs.run(script, settings, audited=False)
-
-
 def plain(errors: str) -> str:
     return re.sub(r"0x[0-9a-f]+", "0x…", errors)
 
@@ -263,54 +248,6 @@ def test_stack_overflow_without_a_stack_for_handlers_ends_the_process(programs: 
     recorded, alone = both(programs, CRASH, faulty(programs, how="fail_overflow"))
     assert recorded.status == alone.status == -signal.SIGSEGV
     assert recorded.evidence.fault is None  # no handler can run
-
-
-SURVIVED = (
-    FAULTY
-    + """
-faulty.handle_by_recovering()
-claim()
-faulty.read_recovering.argtypes = [c_uint64]
-say(recovered=[faulty.read_recovering(address) for address in (0x1000, 0x2000, 0x3000)])
-"""
-)
-
-
-def test_program_that_recovers_recovers_as_often_as_it_likes(programs: Programs) -> None:
-    recorded, alone = both(programs, SURVIVED, faulty(programs))
-    assert recorded.said == alone.said == [{"recovered": [1, 1, 1]}]
-    assert recorded.status == alone.status == 0
-    assert recorded.evidence.fault is not None
-    assert recorded.evidence.fault.address == 0x1000
-
-
-RECOVERED_AND_CALLED = (
-    FAULTY
-    + """
-runtime, caller = load("TEST_RUNTIME"), load("TEST_CALLER")
-stream = new_stream(runtime)
-faulty.handle_by_recovering()
-claim()
-faulty.read_recovering.argtypes = [c_uint64]
-for address, handler in ((0x1000, None), (0x2000, signal.SIG_DFL)):
-    assert faulty.read_recovering(address) == 1
-    if handler is not None:
-        signal.signal(signal.SIGSEGV, handler)
-    assert caller.caller_copy(words(0, 0, 0, 1, 0, 0, 1, stream, 0, 0)) == 0
-"""
-)
-
-
-@pytest.mark.parametrize(("then", "address"), [("", None), ("fail(0x3000)", 0x3000)])
-def test_fault_that_was_survived_is_not_taken_for_the_end(
-    programs: Programs, then: str, address: int | None
-) -> None:
-    runtime = programs.compiler.runtime(13)
-    libraries = faulty(programs, runtime=runtime, caller=programs.compiler.caller("linked", runtime))
-    ended = programs.run(f"import signal{RECOVERED_AND_CALLED}{then}", libraries)
-    assert ended.errors == ""
-    assert ended.status == (0 if address is None else -signal.SIGSEGV)
-    assert (ended.evidence.fault and ended.evidence.fault.address) == address
 
 
 IGNORED = """
